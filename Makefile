@@ -1,0 +1,113 @@
+# Conclave.  `make run` and `make test` are all you need; `make help` lists the rest.
+VERSION := 0.1.0
+
+# What the build, and what the tests and benchmarks need beyond it: Debian 12 packages.
+BUILD_PACKAGES := gcc libc6-dev libjansson-dev
+TEST_PACKAGES  := binutils clang-format help2man jq libcmocka-dev libxml2-utils man-db
+
+B       ?= build
+CC      := gcc
+CFLAGS  ?= -O2 -g
+ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wno-format-truncation \
+              -Isrc -D_GNU_SOURCE -DCONCLAVE_VERSION='"$(VERSION)"' -pthread $(CFLAGS) $(SANITIZE)
+LDLIBS  := -ljansson -lm -pthread
+
+SOURCES := $(sort $(wildcard src/*/*.c))
+OBJECTS := $(SOURCES:src/%.c=$(B)/obj/%.o)
+LIBRARY := $(filter-out $(B)/obj/cli/%,$(OBJECTS))
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/*.c)))
+MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,\
+             $(sort $(wildcard src/cli/cmd_*.c)))
+
+.PHONY: all run test asan ubsan bench man format clean help deps test-deps install build-tests
+.DELETE_ON_ERROR:
+
+all: deps $(B)/conclave
+
+help:
+	@echo "make run      a short tour: a lock, its verdict and its diagram"
+	@echo "make test     build everything and run all tests"
+	@echo "make asan     the same tests with the address sanitizer; make ubsan: undefined behaviour"
+	@echo "make bench    speed, as a table"
+	@echo "make man      the manual pages, into $(B)/man"
+	@echo "make format   lay the sources out with clang-format"
+	@echo "make install  PREFIX=/usr/local"
+
+# ---- Packages ----
+# $(call install,PACKAGES): installs those that are missing, as root or through sudo.
+define install
+@missing=; for p in $(1); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' \
+    || missing="$$missing $$p"; done; \
+if [ -n "$$missing" ]; then \
+    echo "Installing:$$missing"; \
+    if [ $$(id -u) -eq 0 ]; then run=; elif command -v sudo >/dev/null; then run=sudo; \
+    else echo "Please install these packages first:$$missing" >&2; exit 1; fi; \
+    $$run apt-get update -qq && \
+    $$run env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing \
+        >/dev/null; \
+fi
+endef
+
+deps:
+	$(call install,$(BUILD_PACKAGES))
+
+test-deps: deps
+	$(call install,$(TEST_PACKAGES))
+
+# ---- Building ----
+$(B)/conclave: $(OBJECTS)
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LDLIBS)
+
+$(B)/obj/%.o: src/%.c | deps
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/tests/%: tests/unit/%.c $(LIBRARY) | test-deps
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
+
+-include $(OBJECTS:.o=.d) $(UNIT_TESTS:=.d)
+
+# ---- Doing ----
+run: all
+	@./scripts/tour $(B)/conclave
+
+build-tests: test-deps $(B)/conclave $(UNIT_TESTS)
+
+test: build-tests man
+	@B=$(B) VERSION=$(VERSION) ./tests/run
+
+asan:
+	@$(MAKE) B=build-asan CFLAGS="-O1 -g" SANITIZE="-fsanitize=address -fno-omit-frame-pointer" test
+
+ubsan:
+	@$(MAKE) B=build-ubsan CFLAGS="-O1 -g" \
+	    SANITIZE="-fsanitize=undefined -fno-sanitize-recover=all" test
+
+bench: all
+	@./bench/run $(B)/conclave
+
+# ---- Manual pages: from --help, which is their one source ----
+man: test-deps $(MANUALS)
+
+$(B)/man/conclave.1: $(B)/conclave
+	@mkdir -p $(@D)
+	help2man --no-info --name "locks and leaders for distributed programs" -o $@ $<
+
+$(B)/man/conclave-%.1: $(B)/conclave
+	@mkdir -p $(@D)
+	help2man --no-info --name "$$($< $* --summary)" --version-string "conclave $(VERSION)" \
+	    -o $@ "$< $*"
+
+format: test-deps
+	clang-format -i $$(git ls-files '*.c' '*.h')
+
+PREFIX ?= /usr/local
+install: all man
+	install -D -m 755 $(B)/conclave $(DESTDIR)$(PREFIX)/bin/conclave
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/conclave/scenarios
+	install -m 644 $(MANUALS) $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 scenarios/*.scenario $(DESTDIR)$(PREFIX)/share/conclave/scenarios
+
+clean:
+	rm -rf build build-asan build-ubsan

@@ -1,0 +1,28 @@
+/* Memory of a run: one reserved stretch of addresses that grows in place.
+ *
+ * Growing never moves what was handed out, so pointers stay good for as long as the arena lives, and
+ * resetting keeps the pages for the next run.  Memory comes zeroed, after a reset too. */
+#ifndef CV_BASE_ARENA_H
+#define CV_BASE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct arena {
+    unsigned char *base;
+    size_t used, usable, reserved; /* bytes: handed out, backed by memory, set aside */
+};
+
+/* Sets aside addresses (not memory).  Returns 0, or -1 when the system refuses. */
+int arena_open(struct arena *arena, size_t reserve);
+void arena_close(struct arena *arena);
+void arena_reset(struct arena *arena);
+
+/* Aligned to 64 bytes.  Ends the program with a clear message when memory runs out: nothing in a
+ * simulation can go on without it. */
+void *arena_take(struct arena *arena, size_t bytes);
+
+/* Extends the newest piece by `bytes`, contiguously. */
+void *arena_extend(struct arena *arena, size_t bytes);
+
+#endif

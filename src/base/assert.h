@@ -1,0 +1,11 @@
+/* An invariant that is checked in every build: a broken one ends the program at once, because a
+ * coordination system that goes on with a state it does not understand is worse than none. */
+#ifndef CV_BASE_ASSERT_H
+#define CV_BASE_ASSERT_H
+
+_Noreturn void cv_broken(const char *what, const char *file, int line);
+
+#define cv_assert(CONDITION) \
+    ((CONDITION) ? (void)0 : cv_broken(#CONDITION, __FILE__, __LINE__))
+
+#endif

@@ -1,0 +1,110 @@
+#include "base/parse.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    double us;
+} units[] = {
+    {"us", 1},      {"ms", 1e3},     {"s", 1e6},     {"sec", 1e6},   {"min", 60e6}, {"m", 60e6},
+    {"h", 3600e6},  {"hour", 3600e6}, {"d", 86400e6}, {"day", 86400e6},
+};
+
+static int unit_us(const char *name, double *us) {
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcmp(units[i].name, name) == 0) return *us = units[i].us, 0;
+    return -1;
+}
+
+/* strtod without the forms nobody means: white space, inf, nan. */
+static int leading_real(const char *text, double *value, const char **rest) {
+    if (!isdigit((unsigned char)*text) && *text != '.' && *text != '-') return -1;
+    char *end;
+    errno = 0;
+    *value = strtod(text, &end);
+    if (end == text || errno == ERANGE || !isfinite(*value)) return -1;
+    *rest = end;
+    return 0;
+}
+
+int parse_u64(const char *text, uint64_t *result) {
+    if (!isdigit((unsigned char)*text)) return -1;
+    char *end;
+    errno = 0;
+    int base = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10;
+    unsigned long long value = strtoull(text, &end, base);
+    if (*end || errno) return -1;
+    *result = value;
+    return 0;
+}
+
+int parse_real(const char *text, double *result) {
+    double value;
+    const char *rest;
+    if (leading_real(text, &value, &rest) != 0 || *rest) return -1;
+    *result = value;
+    return 0;
+}
+
+int parse_probability(const char *text, double *result) {
+    double value;
+    if (parse_real(text, &value) != 0 || value < 0 || value > 1) return -1;
+    *result = value;
+    return 0;
+}
+
+int parse_duration(const char *text, uint64_t *us) {
+    double value, unit;
+    const char *rest;
+    if (leading_real(text, &value, &rest) != 0 || value < 0) return -1;
+    if (*rest == 0 && value == 0)
+        unit = 1;
+    else if (unit_us(rest, &unit) != 0)
+        return -1;
+    if (value * unit > 1e18) return -1;
+    *us = (uint64_t)llround(value * unit);
+    return 0;
+}
+
+int parse_rate(const char *text, double *per_second) {
+    double value, unit;
+    const char *rest;
+    if (leading_real(text, &value, &rest) != 0 || value < 0 || *rest != '/') return -1;
+    if (unit_us(rest + 1, &unit) != 0) return -1;
+    *per_second = value * 1e6 / unit;
+    return 0;
+}
+
+int parse_fraction(const char *text, double *result) {
+    const char *slash = strchr(text, '/');
+    char part[32], whole[32];
+    uint64_t part_us, whole_us;
+    if (!slash) return parse_probability(text, result);
+    if ((size_t)(slash - text) >= sizeof part || strlen(slash + 1) >= sizeof whole - 1) return -1;
+    memcpy(part, text, (size_t)(slash - text));
+    part[slash - text] = 0;
+    /* "3s/hour" leaves out the one. */
+    snprintf(whole, sizeof whole, "%s%s", isdigit((unsigned char)slash[1]) ? "" : "1", slash + 1);
+    if (parse_duration(part, &part_us) != 0 || parse_duration(whole, &whole_us) != 0) return -1;
+    if (whole_us == 0 || part_us > whole_us) return -1;
+    *result = (double)part_us / (double)whole_us;
+    return 0;
+}
+
+char *format_duration(char *buffer, size_t size, double us) {
+    const char *name = "us";
+    double scale = 1;
+    if (us >= 120e6)
+        name = "min", scale = 60e6;
+    else if (us >= 1e6)
+        name = "s", scale = 1e6;
+    else if (us >= 1e3)
+        name = "ms", scale = 1e3;
+    snprintf(buffer, size, "%.4g %s", us / scale, name);
+    return buffer;
+}

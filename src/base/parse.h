@@ -1,0 +1,24 @@
+/* Numbers as people write them.  Each returns 0, or -1 and leaves the result alone. */
+#ifndef CV_BASE_PARSE_H
+#define CV_BASE_PARSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* A whole number, decimal or 0x…, nothing before or behind it. */
+int parse_u64(const char *text, uint64_t *result);
+/* A finite real number. */
+int parse_real(const char *text, double *result);
+/* A real number from 0 to 1. */
+int parse_probability(const char *text, double *result);
+/* "250us", "1.5ms", "3s", "2min", "1h", "10d", or "0"; in microseconds. */
+int parse_duration(const char *text, uint64_t *us);
+/* How often: "0.2/s", "3/min", "12/hour"; in events per second. */
+int parse_rate(const char *text, double *per_second);
+/* What part of the time: a probability, or "3s/hour", "1min/10d". */
+int parse_fraction(const char *text, double *result);
+
+/* A duration for people, in the largest unit that keeps it at or above one: "1.5 ms". */
+char *format_duration(char *buffer, size_t size, double us);
+
+#endif

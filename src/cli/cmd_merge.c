@@ -1,0 +1,103 @@
+/* conclave merge: the results of a sweep that was run in shares, joined exactly. */
+#include <stdlib.h>
+
+#include "cli/report.h"
+
+struct request {
+    bool json;
+    char **paths;
+    int count;
+};
+
+static int parse(int key, char *text, struct argp_state *state) {
+    struct request *request = state->input;
+    (void)text;
+    switch (key) {
+    case 'j': request->json = true; return 0;
+    case ARGP_KEY_ARGS:
+        request->paths = state->argv + state->next;
+        request->count = state->argc - state->next;
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static json_t *load(const char *path) {
+    json_error_t error;
+    json_t *report = json_load_file(path, 0, &error);
+    if (!report) usage_error("%s:%d: %s", path, error.line, error.text);
+    if (!json_is_array(json_object_get(report, "results")))
+        usage_error("%s: not a result of 'conclave sim --runs K --json'", path);
+    return report;
+}
+
+/* What must be the same in all files: what was run. */
+static json_t *head_of(json_t *report) {
+    static const char *const keys[] = {"algorithm", "processes", "servers", "seed",
+                                       "settings",  "runs",      "hop_us"};
+    json_t *head = json_object();
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        json_object_set(head, keys[i], json_object_get(report, keys[i]));
+    return head;
+}
+
+static void append(struct batch_row **rows, size_t *count, json_t *results, const char *path) {
+    size_t more = json_array_size(results), i;
+    json_t *columns;
+    *rows = realloc(*rows, (*count + more + 1) * sizeof **rows);
+    if (!*rows) system_error("out of memory");
+    json_array_foreach(results, i, columns) if (batch_row_read(columns, *rows + (*count)++) != 0)
+        usage_error("%s: row %zu of the results is damaged", path, i + 1);
+}
+
+static int by_seed(const void *a, const void *b) {
+    uint64_t x = ((const struct batch_row *)a)->seed, y = ((const struct batch_row *)b)->seed;
+    return (x > y) - (x < y);
+}
+
+static int merge(const struct request *request) {
+    struct batch_row *rows = NULL;
+    struct batch_summary summary;
+    size_t count = 0;
+    json_t *head = NULL;
+    for (int i = 0; i < request->count; i++) {
+        json_t *report = load(request->paths[i]), *other = head_of(report);
+        if (head && !json_equal(head, other))
+            usage_error("%s: another sweep than %s", request->paths[i], request->paths[0]);
+        append(&rows, &count, json_object_get(report, "results"), request->paths[i]);
+        json_decref(head);
+        head = other;
+        json_decref(report);
+    }
+    qsort(rows, count, sizeof *rows, by_seed);
+    for (size_t i = 1; i < count; i++)
+        if (rows[i].seed == rows[i - 1].seed)
+            usage_error("seed %llu is there twice", (unsigned long long)rows[i].seed);
+    double hop_us = json_real_value(json_object_get(head, "hop_us"));
+    double processes = (double)json_integer_value(json_object_get(head, "processes"));
+    if (batch_summarize(rows, count, hop_us, processes, &summary) != 0)
+        system_error("out of memory");
+    if (request->json)
+        print_json(report_batch_json(head, rows, count, &summary));
+    else
+        report_batch_text(head, count, &summary, stdout);
+    free(rows);
+    json_decref(head);
+    return summary.first_failing_any ? EXIT_VIOLATED : EXIT_OK;
+}
+
+int cmd_merge(int argc, char **argv) {
+    static const struct argp_option options[] = {{"json", 'j', 0, 0, "Report in JSON", 0}, {0}};
+    static const struct argp argp = {
+        options, parse, "FILE...",
+        "Join the JSON results of 'conclave sim --runs K --share I/N --json'.  The outcome is, byte for "
+        "byte, that of the same sweep run in one piece.\v"
+        "Example, on four machines and then on one:\n"
+        "  conclave sim quorum --runs 100000 --share 1/4 --json > 1.json   (and 2/4, 3/4, 4/4)\n"
+        "  conclave merge 1.json 2.json 3.json 4.json\n",
+        0, 0, 0};
+    struct request request = {0};
+    argp_parse(&argp, argc, argv, 0, 0, &request);
+    if (request.count == 0) usage_error("merge: which files? See conclave merge --help");
+    return merge(&request);
+}

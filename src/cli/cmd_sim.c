@@ -1,0 +1,306 @@
+/* conclave sim: one run, or many. */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "cli/report.h"
+#include "sim/scenario.h"
+
+enum { /* option keys; the first two ranges are indexed by the tables they come from */
+    KEY_SETTING = 0x1000,
+    KEY_OPTION = 0x2000,
+    KEY_SCENARIO = 0x3000,
+    KEY_AT,
+    KEY_TRACE,
+    KEY_OUTPUT,
+    KEY_CUT,
+    KEY_RUNS,
+    KEY_JOBS,
+    KEY_SHARE,
+};
+
+struct request {
+    struct scenario scenario; /* its config is the run's, with or without a file */
+    const char *path;         /* of the scenario, or NULL */
+    const char *trace_name, *output;
+    enum trace_format format;
+    const char *at[64];
+    int at_count;
+    bool json, cut;
+    uint64_t runs, jobs;
+    uint32_t share, shares;
+};
+
+/* ---- Reading the command line ---- */
+
+static void set_format(struct request *request, const char *name) {
+    static const char *const names[] = {"text", "mermaid", "json", "svg"};
+    for (int i = 0; i < 4; i++)
+        if (strcmp(names[i], name) == 0) {
+            request->trace_name = name;
+            request->format = (enum trace_format)i;
+            return;
+        }
+    usage_error("trace: '%s' is not text, mermaid, json or svg", name);
+}
+
+static void set_share(struct request *request, const char *text) {
+    unsigned share, shares;
+    char behind;
+    if (sscanf(text, "%u/%u%c", &share, &shares, &behind) != 2 || !share || share > shares)
+        usage_error("share: '%s' is not I/N with I from 1 to N, such as 2/8", text);
+    request->share = share, request->shares = shares;
+}
+
+static void set_count(const char *name, const char *text, uint64_t *result) {
+    if (parse_u64(text, result) != 0 || *result == 0)
+        usage_error("%s: '%s' is not a whole number above 0", name, text);
+}
+
+static void set_algorithm(struct request *request, const char *name) {
+    const struct cv_algorithm *algorithm = require_algorithm(name);
+    const struct cv_algorithm *of_file = request->scenario.config.algorithm;
+    if (!of_file)
+        config_init(&request->scenario.config, algorithm);
+    else if (request->path && algorithm != of_file)
+        usage_error("%s is about %s, not %s", request->path, of_file->name, name);
+}
+
+static int parse(int key, char *text, struct argp_state *state) {
+    struct request *request = state->input;
+    struct sim_config *config = &request->scenario.config;
+    char error[SIM_ERROR_MAX];
+    int failed = 0;
+    if (key >= KEY_SETTING && key < KEY_OPTION)
+        failed = setting_apply(config, &sim_settings[key - KEY_SETTING], text, error);
+    else if (key >= KEY_OPTION && key < KEY_SCENARIO)
+        failed = option_apply(config, &config->algorithm->options[key - KEY_OPTION], text, error);
+    if (failed) usage_error("%s", error);
+    if (key >= KEY_SETTING && key < KEY_SCENARIO) return 0;
+    switch (key) {
+    case 'j': request->json = true; break;
+    case KEY_SCENARIO: break; /* it was read before all others */
+    case KEY_AT:
+        if (request->at_count == 64) usage_error("at: too many; write a scenario file");
+        request->at[request->at_count++] = text;
+        break;
+    case KEY_TRACE: set_format(request, text); break;
+    case KEY_OUTPUT: request->output = text; break;
+    case KEY_CUT: request->cut = true; break;
+    case KEY_RUNS: set_count("runs", text, &request->runs); break;
+    case KEY_JOBS: set_count("jobs", text, &request->jobs); break;
+    case KEY_SHARE: set_share(request, text); break;
+    case ARGP_KEY_ARG: set_algorithm(request, text); break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+static void add_option(struct argp_option *options, int *count, struct argp_option option) {
+    options[(*count)++] = option;
+}
+
+/* The table for argp: the settings, the options of the algorithm, and the command's own. */
+static struct argp_option *make_options(const struct cv_algorithm *algorithm) {
+    static const struct argp_option own[] = {
+        {0, 0, 0, 0, "What to run:", 3},
+        {"scenario", KEY_SCENARIO, "FILE", 0, "Replay a scenario and check what it expects", 3},
+        {"at", KEY_AT, "'TIME WHAT'", 0, "Schedule what happens, e.g. --at '5ms p2 crash'", 3},
+        {"runs", KEY_RUNS, "K", 0, "Run K seeds, from --seed on, and sum them up", 3},
+        {"jobs", KEY_JOBS, "J", 0, "How many at a time (all cores)", 3},
+        {"share", KEY_SHARE, "I/N", 0, "Run the I-th of N shares of the seeds; see conclave merge", 3},
+        {0, 0, 0, 0, "What to show:", 4},
+        {"trace", KEY_TRACE, "FORMAT", 0, "Show what happened: text, mermaid, json or svg", 4},
+        {"output", KEY_OUTPUT, "FILE", 0, "Where the trace goes (standard output)", 4},
+        {"cut", KEY_CUT, 0, 0, "Cut the trace down to what led to the violation", 4},
+        {"json", 'j', 0, 0, "Report in JSON", 4},
+    };
+    size_t own_count = sizeof own / sizeof own[0];
+    size_t most = sim_setting_count + CV_OPTIONS_MAX + own_count + 4;
+    struct argp_option *options = calloc(most, sizeof *options);
+    int count = 0;
+    if (!options) system_error("out of memory");
+    add_option(options, &count, (struct argp_option){.doc = "The run:", .group = 1});
+    for (size_t i = 0; i < sim_setting_count; i++)
+        add_option(options, &count,
+                   (struct argp_option){sim_settings[i].name, KEY_SETTING + (int)i,
+                                        sim_settings[i].value, 0, sim_settings[i].help, 1});
+    if (algorithm && algorithm->option_count)
+        add_option(options, &count,
+                   (struct argp_option){.doc = "Options of this algorithm:", .group = 2});
+    for (unsigned i = 0; algorithm && i < algorithm->option_count; i++) {
+        const struct cv_option *o = &algorithm->options[i];
+        const char *value = o->type == CV_FLAG ? NULL : o->type == CV_NUMBER ? "K" : "TIME";
+        add_option(options, &count,
+                   (struct argp_option){o->name, KEY_OPTION + (int)i, value, 0, o->summary, 2});
+    }
+    for (size_t i = 0; i < own_count; i++) add_option(options, &count, own[i]);
+    return options;
+}
+
+/* The scenario decides the settings that the other options change, and with the algorithm, which
+ * options there are; so both are looked for first. */
+static void look_ahead(struct request *request, int argc, char **argv) {
+    char error[SCENARIO_ERROR_MAX];
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--scenario=", 11) == 0)
+            request->path = argv[i] + 11;
+        else if (strcmp(argv[i], "--scenario") == 0 && i + 1 < argc)
+            request->path = argv[i + 1];
+    }
+    if (request->path && scenario_read(&request->scenario, request->path, error) != 0)
+        usage_error("%s", error);
+    if (argc > 1 && argv[1][0] != '-') set_algorithm(request, argv[1]);
+    else if (!request->path && argc > 1 && strcmp(argv[1], "--help") != 0 &&
+             strcmp(argv[1], "--usage") != 0 && strcmp(argv[1], "--version") != 0)
+        usage_error("sim: name the algorithm first, for instance: conclave sim central %s", argv[1]);
+}
+
+static void check(struct request *request) {
+    struct sim_config *config = &request->scenario.config;
+    char error[SIM_ERROR_MAX];
+    if (!config->algorithm)
+        usage_error("sim: which algorithm? For instance: conclave sim central; see conclave list");
+    if (config_check(config, error) != 0) usage_error("%s", error);
+    for (int i = 0; i < request->at_count; i++)
+        if (action_parse(config, request->at[i], error) != 0)
+            usage_error("at '%s': %s", request->at[i], error);
+    if (request->runs && request->trace_name)
+        usage_error("trace: shows one run; leave out --runs, and give the --seed");
+    if (request->shares && !request->runs) usage_error("share: shares --runs, which is missing");
+    if ((request->cut || request->output) && !request->trace_name)
+        usage_error("%s: goes with --trace", request->cut ? "cut" : "output");
+    if (request->json && request->trace_name && !request->output)
+        usage_error("trace: both it and --json want standard output; give --output FILE");
+}
+
+/* ---- Running ---- */
+
+static void progress_bar(size_t done, size_t all) {
+    enum { WIDTH = 40 };
+    char bar[WIDTH + 1];
+    size_t full = all ? done * WIDTH / all : WIDTH;
+    for (size_t i = 0; i < WIDTH; i++) bar[i] = i < full ? '#' : '.';
+    bar[WIDTH] = 0;
+    fprintf(stderr, "\r[%s] %zu of %zu runs%s", bar, done, all, done == all ? "\r\033[K" : "");
+}
+
+static void print_replay(const struct sim_config *config) {
+    char command[1024];
+    config_command(config, command, sizeof command);
+    printf("Replay: conclave sim %s%s\n", command,
+           config->action_count ? " (and the scheduled events)" : "");
+}
+
+static int run_many(struct request *request) {
+    struct sim_config *config = &request->scenario.config;
+    struct batch batch = {.config = config, .runs = request->runs, .share = 1, .shares = 1};
+    struct batch_summary summary;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    batch.jobs = request->jobs ? (unsigned)request->jobs : cores > 0 ? (unsigned)cores : 1;
+    if (request->shares) batch.share = request->share, batch.shares = request->shares;
+    if (batch_run(&batch, isatty(STDERR_FILENO) ? progress_bar : NULL) != 0 ||
+        batch_summarize(batch.rows, batch.count, distribution_mean(&config->delay),
+                        (double)config->processes, &summary) != 0)
+        system_error("out of memory");
+    json_t *head = batch_head(&batch);
+    if (request->json) {
+        print_json(report_batch_json(head, batch.rows, batch.count, &summary));
+    } else {
+        report_batch_text(head, batch.count, &summary, stdout);
+        if (summary.first_failing_any) {
+            config->seed = summary.first_failing_any->seed;
+            print_replay(config);
+        }
+    }
+    bool failed = summary.first_failing_any != NULL;
+    json_decref(head);
+    free(batch.rows);
+    return failed ? EXIT_VIOLATED : EXIT_OK;
+}
+
+/* The run is repeated while somebody looks: it is the same run, so looking changes nothing. */
+static void show_what_led_here(struct sim *sim) {
+    enum { LOOK_BACK = 200000 };
+    struct trace trace;
+    uint64_t event = sim->result.violation_event;
+    trace_open(&trace, sim->config);
+    trace.from_event = event > LOOK_BACK ? event - LOOK_BACK : 0;
+    sim_run(sim, sim->config, &trace);
+    trace_cut(&trace, &sim->judge);
+    puts("\nWhat led here:");
+    trace_write_text(&trace, stdout);
+    trace_close(&trace);
+}
+
+static void write_trace(const struct request *request, struct trace *trace, const struct sim *sim) {
+    const char *path = request->output ? request->output : "-";
+    const char *title = request->scenario.title;
+    if (request->cut) {
+        if (!sim->result.violation_event) usage_error("cut: nothing was violated");
+        trace_cut(trace, &sim->judge);
+    }
+    FILE *out = open_output(path);
+    trace_write(trace, request->format, *title ? title : sim->algorithm->name, out);
+    close_output(out, path);
+}
+
+/* Returns whether the scenario came out as expected. */
+static bool check_scenario(const struct request *request, const struct sim *sim,
+                           const struct trace *trace, FILE *out) {
+    size_t unmet = scenario_check(&request->scenario, request->path, sim, trace, out);
+    if (unmet == 0)
+        fprintf(out, "  %-20s all %zu expectations were met\n", "scenario",
+                request->scenario.expectation_count);
+    return unmet == 0;
+}
+
+static int run_one(struct request *request) {
+    struct sim_config *config = &request->scenario.config;
+    bool traced = request->trace_name || request->path;
+    struct trace trace;
+    struct sim sim;
+    if (sim_open(&sim) != 0) system_error("out of address space");
+    trace_open(&trace, config);
+    sim_run(&sim, config, traced ? &trace : NULL);
+    bool on_stdout = request->trace_name && (!request->output || !strcmp(request->output, "-"));
+    FILE *out = on_stdout || request->json ? stderr : stdout;
+    bool violated = mutex_judge_violated(&sim.judge), expected = !violated;
+    if (request->trace_name) write_trace(request, &trace, &sim);
+    if (request->json)
+        print_json(report_run_json(&sim));
+    else
+        report_run_text(&sim, out);
+    if (request->scenario.expectation_count)
+        expected = check_scenario(request, &sim, &trace, out);
+    trace_close(&trace);
+    if (violated && !request->json && !request->trace_name) {
+        show_what_led_here(&sim);
+        if (!request->path) print_replay(config);
+    }
+    sim_close(&sim);
+    return expected ? EXIT_OK : EXIT_VIOLATED;
+}
+
+int cmd_sim(int argc, char **argv) {
+    struct request request = {0};
+    look_ahead(&request, argc, argv);
+    struct argp_option *options = make_options(request.scenario.config.algorithm);
+    const struct argp argp = {
+        options, parse, "ALGORITHM",
+        "Run a lock algorithm in a deterministic simulator, and judge exclusion, deadlock, starvation "
+        "and bounded wait.  'conclave sim ALGORITHM --help' shows the algorithm's own options too.\v"
+        "Examples:\n"
+        "  conclave sim central --processes 5 --entries 100\n"
+        "  conclave sim central-lease --pause-rate 1/s --lease 20ms\n"
+        "  conclave sim token-ring --trace svg --entries 4 --output ring.svg\n"
+        "  conclave sim quorum --n 5 --crash-rate 1/s --recover --amnesia --runs 1000\n"
+        "  conclave sim --scenario scenarios/quorum-amnesia.scenario --trace mermaid\n",
+        0, 0, 0};
+    argp_parse(&argp, argc, argv, 0, 0, &request);
+    check(&request);
+    int status = request.runs ? run_many(&request) : run_one(&request);
+    scenario_free(&request.scenario);
+    free(options);
+    return status;
+}

@@ -1,0 +1,262 @@
+#include "cli/report.h"
+
+#include <math.h>
+
+#include "base/parse.h"
+
+/* NAN has no place in JSON. */
+static json_t *real_or_null(double value) { return isnan(value) ? json_null() : json_real(value); }
+
+static json_t *hash_json(uint64_t hash) { return json_sprintf("%016llx", (unsigned long long)hash); }
+
+static json_t *settings_json(const struct sim_config *config) {
+    json_t *settings = json_object();
+    char text[64];
+    for (size_t i = 0; i < sim_setting_count; i++) {
+        const struct setting *s = &sim_settings[i];
+        setting_format(config, s, text, sizeof text);
+        if (*text && strcmp(s->name, "seed") != 0)
+            json_object_set_new(settings, s->name, json_string(text));
+    }
+    for (unsigned i = 0; i < config->algorithm->option_count; i++) {
+        const struct cv_option *o = &config->algorithm->options[i];
+        option_format(config, o, text, sizeof text);
+        if (*text) json_object_set_new(settings, o->name, json_string(text));
+    }
+    return settings;
+}
+
+json_t *report_head(const struct sim_config *config) {
+    struct roster roster = config_roster(config);
+    return json_pack("{s:s, s:I, s:i, s:I, s:o}", "algorithm", config->algorithm->name, "processes",
+                     (json_int_t)config->processes, "servers", (int)roster.servers, "seed",
+                     (json_int_t)config->seed, "settings", settings_json(config));
+}
+
+/* ---- One run ---- */
+
+/* {"exclusion": "violated", …, "at": {"exclusion": 12.5}, "why": {"exclusion": "…"}} */
+static json_t *verdicts_json(const struct mutex_judge *judge) {
+    json_t *verdicts = json_object(), *at = json_object(), *why = json_object();
+    for (int i = 0; i < MUTEX_PROPERTIES; i++) {
+        const struct verdict *v = &judge->verdict[i];
+        const char *name = mutex_property_name[i];
+        json_object_set_new(verdicts, name, json_string(verdict_word(v->value)));
+        if (v->value == VIOLATED)
+            json_object_set_new(at, name, json_real((double)v->at_us / 1e3));
+        if (*v->why) json_object_set_new(why, name, json_string(v->why));
+    }
+    json_object_set_new(verdicts, "at", at);
+    json_object_set_new(verdicts, "why", why);
+    return verdicts;
+}
+
+static json_t *kinds_json(const struct sim *sim) {
+    json_t *kinds = json_object();
+    for (unsigned i = 0; i < sim->algorithm->message_count; i++)
+        json_object_set_new(kinds, sim->algorithm->messages[i].name,
+                            json_integer((json_int_t)sim->result.by_kind[i]));
+    return kinds;
+}
+
+json_t *report_run_json(const struct sim *sim) {
+    static const char *const ends[] = {[ALL_SERVED] = "all served",
+                                       [AT_REST] = "at rest",
+                                       [PATIENCE_LOST] = "patience lost",
+                                       [TIME_LIMIT] = "time limit",
+                                       [EVENT_LIMIT] = "event limit"};
+    const struct sim_result *r = &sim->result;
+    const struct mutex_judge *judge = &sim->judge;
+    double entries = r->entries ? (double)r->entries : NAN;
+    json_t *report = report_head(sim->config);
+    json_t *rest = json_pack(
+        "{s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:I, s:f, s:o, s:I, s:I, s:f, s:s, s:{s:I, s:I, s:I, s:I}, "
+        "s:o}",
+        "events", (json_int_t)r->events, "messages", (json_int_t)r->messages, "messages_by_kind",
+        kinds_json(sim), "entries", (json_int_t)r->entries, "messages_per_entry",
+        real_or_null((double)r->messages / entries), "delay_hops_mean",
+        real_or_null(sim_delay_hops(r, sim->config)), "wait_ms_mean",
+        real_or_null((double)r->wait_us / entries / 1e3), "overtakes_max",
+        (json_int_t)r->overtakes_max, "wait_ms_max", (double)r->wait_us_max / 1e3, "fairness",
+        real_or_null(sim_fairness(r, sim->config)), "lost", (json_int_t)r->lost, "crashes",
+        (json_int_t)r->crashes, "time_ms", (double)r->end_us / 1e3, "end", ends[r->end], "resource",
+        "overlaps", (json_int_t)judge->overlaps, "writes", (json_int_t)judge->writes, "refused",
+        (json_int_t)judge->writes_refused, "late", (json_int_t)judge->writes_late, "verdicts",
+        verdicts_json(judge));
+    json_object_update(report, rest);
+    json_decref(rest);
+    json_object_set_new(report, "trace_hash", hash_json(r->hash));
+    return report;
+}
+
+static void title_text(json_t *head, FILE *out) {
+    int servers = (int)json_integer_value(json_object_get(head, "servers"));
+    fprintf(out, "%s: %lld processes", json_string_value(json_object_get(head, "algorithm")),
+            json_integer_value(json_object_get(head, "processes")));
+    if (servers) fprintf(out, " and %d coordinator%s", servers, servers > 1 ? "s" : "");
+}
+
+static void resource_text(const struct mutex_judge *judge, FILE *out) {
+    if (!judge->overlaps) return;
+    fprintf(out, "  %-20s two believed they held the lock %llu times; ", "resource",
+            (unsigned long long)judge->overlaps);
+    if (judge->rules.fencing)
+        fprintf(out, "it refused %llu late writes\n", (unsigned long long)judge->writes_refused);
+    else
+        fprintf(out, "it took %llu late writes (no fencing)\n",
+                (unsigned long long)judge->writes_late);
+}
+
+void report_run_text(const struct sim *sim, FILE *out) {
+    const struct sim_result *r = &sim->result;
+    const struct mutex_judge *judge = &sim->judge;
+    char text[32];
+    json_t *head = report_head(sim->config);
+    title_text(head, out);
+    json_decref(head);
+    fprintf(out, ", seed %llu\n", (unsigned long long)sim->config->seed);
+    fprintf(out, "  %-20s %llu in %s of virtual time\n", "entries", (unsigned long long)r->entries,
+            format_duration(text, sizeof text, (double)r->end_us));
+    fprintf(out, "  %-20s %llu", "messages", (unsigned long long)r->messages);
+    if (r->entries)
+        fprintf(out, ", %.4g per entry", (double)r->messages / (double)r->entries);
+    fprintf(out, r->lost ? "; %llu lost\n" : "\n", (unsigned long long)r->lost);
+    if (!isnan(sim_delay_hops(r, sim->config)))
+        fprintf(out, "  %-20s %.4g message times once wanted and free; %s from the request\n",
+                "delay before entry", sim_delay_hops(r, sim->config),
+                format_duration(text, sizeof text, (double)r->wait_us / (double)r->entries));
+    fprintf(out, "  %-20s %.4g (1: all entered equally often)\n", "fairness",
+            sim_fairness(r, sim->config));
+    resource_text(judge, out);
+    for (int i = 0; i < MUTEX_PROPERTIES; i++) {
+        const struct verdict *v = &judge->verdict[i];
+        fprintf(out, "  %-20s %s", mutex_property_name[i],
+                v->value == VIOLATED ? "VIOLATED" : verdict_word(v->value));
+        if (v->value == VIOLATED) fprintf(out, " at %.3f ms", (double)v->at_us / 1e3);
+        fprintf(out, *v->why ? ": %s\n" : "\n", v->why);
+    }
+    fprintf(out, "  %-20s %016llx after %llu events\n", "trace hash", (unsigned long long)r->hash,
+            (unsigned long long)r->events);
+}
+
+/* ---- Many runs ---- */
+
+json_t *batch_head(const struct batch *batch) {
+    json_t *head = report_head(batch->config);
+    json_object_set_new(head, "runs", json_integer((json_int_t)batch->runs));
+    json_object_set_new(head, "hop_us", json_real(distribution_mean(&batch->config->delay)));
+    return head;
+}
+
+static json_t *columns_json(void) {
+    json_t *columns = json_array();
+#define C(NAME) json_array_append_new(columns, json_string(#NAME));
+    BATCH_COLUMNS(C)
+#undef C
+    for (int i = 0; i < MUTEX_PROPERTIES; i++)
+        json_array_append_new(columns, json_string(mutex_property_name[i]));
+    json_array_append_new(columns, json_string("trace_hash"));
+    return columns;
+}
+
+static json_t *row_json(const struct batch_row *row) {
+    json_t *columns = json_array();
+#define C(NAME) json_array_append_new(columns, json_integer((json_int_t)row->NAME));
+    BATCH_COLUMNS(C)
+#undef C
+    for (int i = 0; i < MUTEX_PROPERTIES; i++)
+        json_array_append_new(columns, json_string(verdict_word(row->verdict[i])));
+    json_array_append_new(columns, hash_json(row->hash));
+    return columns;
+}
+
+static int read_verdict(json_t *value, enum verdict_value *verdict) {
+    const char *word = json_string_value(value);
+    for (int v = UNKNOWN; word && v <= VIOLATED; v++)
+        if (strcmp(word, verdict_word((enum verdict_value)v)) == 0)
+            return *verdict = (enum verdict_value)v, 0;
+    return -1;
+}
+
+int batch_row_read(json_t *columns, struct batch_row *row) {
+    size_t at = 0;
+    char hash[32];
+#define C(NAME)                                                        \
+    if (!json_is_integer(json_array_get(columns, at))) return -1;      \
+    row->NAME = (uint64_t)json_integer_value(json_array_get(columns, at++));
+    BATCH_COLUMNS(C)
+#undef C
+    for (int i = 0; i < MUTEX_PROPERTIES; i++)
+        if (read_verdict(json_array_get(columns, at++), &row->verdict[i]) != 0) return -1;
+    const char *text = json_string_value(json_array_get(columns, at++));
+    if (!text || strlen(text) != 16 || json_array_size(columns) != at) return -1;
+    snprintf(hash, sizeof hash, "0x%s", text);
+    return parse_u64(hash, &row->hash);
+}
+
+static json_t *stats_json(const struct stats *s) {
+    if (s->count == 0) return json_null();
+    return json_pack("{s:f, s:[f, f], s:f, s:f, s:f, s:f, s:f}", "mean", s->mean, "interval_95",
+                     s->low, s->high, "min", s->least, "p50", s->p50, "p90", s->p90, "p99", s->p99,
+                     "max", s->most);
+}
+
+static json_t *property_json(const struct batch_summary *summary, int i, size_t count) {
+    struct proportion p = proportion_of(summary->violated[i], count);
+    const struct batch_row *first = summary->first_failing[i];
+    return json_pack("{s:I, s:I, s:I, s:f, s:[f, f], s:o}", "held", (json_int_t)summary->held[i],
+                     "violated", (json_int_t)summary->violated[i], "unknown",
+                     (json_int_t)(count - summary->held[i] - summary->violated[i]), "rate", p.rate,
+                     "interval_95", p.low, p.high, "first_seed",
+                     first ? json_integer((json_int_t)first->seed) : json_null());
+}
+
+json_t *report_batch_json(json_t *head, const struct batch_row *rows, size_t count,
+                          const struct batch_summary *summary) {
+    json_t *report = json_copy(head), *measures = json_object(), *verdicts = json_object();
+    json_t *results = json_array();
+    for (int m = 0; m < BATCH_MEASURES; m++)
+        json_object_set_new(measures, batch_measure_name[m], stats_json(&summary->of[m]));
+    for (int i = 0; i < MUTEX_PROPERTIES; i++)
+        json_object_set_new(verdicts, mutex_property_name[i], property_json(summary, i, count));
+    for (size_t i = 0; i < count; i++) json_array_append_new(results, row_json(&rows[i]));
+    const struct batch_row *first = summary->first_failing_any;
+    json_object_set_new(report, "completed", json_integer((json_int_t)count));
+    json_object_set_new(report, "summary", measures);
+    json_object_set_new(report, "verdicts", verdicts);
+    json_object_set_new(report, "first_failing_seed",
+                        first ? json_integer((json_int_t)first->seed) : json_null());
+    json_object_set_new(report, "columns", columns_json());
+    json_object_set_new(report, "results", results);
+    return report;
+}
+
+static void property_text(const struct batch_summary *summary, int i, size_t count, FILE *out) {
+    struct proportion p = proportion_of(summary->violated[i], count);
+    size_t unknown = count - summary->held[i] - summary->violated[i];
+    fprintf(out, "  %-20s held in %zu", mutex_property_name[i], summary->held[i]);
+    if (unknown) fprintf(out, ", unknown in %zu", unknown);
+    if (summary->violated[i])
+        fprintf(out, ", VIOLATED in %zu (%.3g%%, 95%% interval %.3g%% to %.3g%%), first with seed %llu",
+                summary->violated[i], 100 * p.rate, 100 * p.low, 100 * p.high,
+                (unsigned long long)summary->first_failing[i]->seed);
+    fputc('\n', out);
+}
+
+void report_batch_text(json_t *head, size_t count, const struct batch_summary *summary, FILE *out) {
+    title_text(head, out);
+    fprintf(out, ", %zu of %lld runs, seeds from %lld\n", count,
+            json_integer_value(json_object_get(head, "runs")),
+            json_integer_value(json_object_get(head, "seed")));
+    fprintf(out, "  %-20s %10s  %-23s %10s %10s %10s %10s\n", "", "mean", "95% interval", "p50",
+            "p90", "p99", "max");
+    for (int m = 0; m < BATCH_MEASURES; m++) {
+        const struct stats *s = &summary->of[m];
+        if (s->count == 0) continue;
+        char interval[32];
+        snprintf(interval, sizeof interval, "%.4g to %.4g", s->low, s->high);
+        fprintf(out, "  %-20s %10.5g  %-23s %10.5g %10.5g %10.5g %10.5g\n", batch_measure_name[m],
+                s->mean, interval, s->p50, s->p90, s->p99, s->most);
+    }
+    for (int i = 0; i < MUTEX_PROPERTIES; i++) property_text(summary, i, count, out);
+}

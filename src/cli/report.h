@@ -1,0 +1,23 @@
+/* What `conclave sim` and `conclave merge` say of a run, and of many. */
+#ifndef CV_CLI_REPORT_H
+#define CV_CLI_REPORT_H
+
+#include "cli/cli.h"
+#include "lab/batch.h"
+#include "sim/sim.h"
+
+/* The keys that every report begins with: what was run. */
+json_t *report_head(const struct sim_config *config);
+
+json_t *report_run_json(const struct sim *sim);
+void report_run_text(const struct sim *sim, FILE *out);
+
+/* `head` describes the batch (report_head and what batch_head adds); it is not kept. */
+json_t *batch_head(const struct batch *batch);
+json_t *report_batch_json(json_t *head, const struct batch_row *rows, size_t count,
+                          const struct batch_summary *summary);
+void report_batch_text(json_t *head, size_t count, const struct batch_summary *summary, FILE *out);
+/* Reads a row of "results"; returns 0 or -1. */
+int batch_row_read(json_t *columns, struct batch_row *row);
+
+#endif

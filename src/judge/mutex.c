@@ -1,0 +1,222 @@
+#include "judge/mutex.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/parse.h"
+
+const char *const mutex_property_name[MUTEX_PROPERTIES] = {"exclusion", "deadlock", "starvation",
+                                                           "bounded_wait"};
+
+typedef char name_text[ROSTER_NAME_MAX];
+
+static char *name_of(const struct mutex_judge *judge, cv_pid p, char *buffer) {
+    return roster_name(judge->roster, p, buffer);
+}
+
+/* The first violation of a property is the one that is reported. */
+__attribute__((format(printf, 3, 4))) static void violated(struct verdict *verdict, uint64_t now,
+                                                           const char *format, ...) {
+    if (verdict->value == VIOLATED) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(verdict->why, sizeof verdict->why, format, arguments);
+    va_end(arguments);
+    verdict->value = VIOLATED;
+    verdict->at_us = now;
+}
+
+void mutex_judge_open(struct mutex_judge *judge, struct arena *arena, const struct roster *roster,
+                      const struct mutex_rules *rules) {
+    *judge = (struct mutex_judge){.roster = roster, .rules = *rules};
+    judge->of = arena_take(arena, (roster->processes + 1) * sizeof *judge->of);
+    if (!judge->rules.starved_after) {
+        uint64_t competitors = roster->processes - roster->servers;
+        judge->rules.starved_after = competitors < 5 ? 100 : 20 * competitors;
+    }
+}
+
+void mutex_judge_request(struct mutex_judge *judge, uint64_t now, cv_pid p) {
+    struct mutex_competitor *c = &judge->of[p];
+    c->waiting = true;
+    c->requested_us = now;
+    c->entries_before = judge->entries;
+    judge->waiting++;
+    judge->requests++;
+}
+
+static cv_pid other_inside(const struct mutex_judge *judge, cv_pid p) {
+    for (cv_pid q = 1; q <= judge->roster->processes; q++)
+        if (q != p && judge->of[q].inside) return q;
+    return CV_NOBODY;
+}
+
+static void judge_overlap(struct mutex_judge *judge, uint64_t now, cv_pid p) {
+    judge->overlaps++;
+    if (judge->belief.value == VIOLATED) return;
+    name_text first, second;
+    cv_pid other = other_inside(judge, p);
+    judge->culprit[0] = other, judge->culprit[1] = p;
+    violated(&judge->belief, now, "%s entered while %s was inside", name_of(judge, p, second),
+             name_of(judge, other, first));
+    if (!judge->rules.fencing) judge->verdict[EXCLUSION] = judge->belief;
+}
+
+static void judge_wait(struct mutex_judge *judge, uint64_t now, cv_pid p) {
+    const struct mutex_competitor *c = &judge->of[p];
+    uint64_t overtakes = judge->entries - c->entries_before, wait = now - c->requested_us;
+    name_text name;
+    if (wait > judge->wait_us_max) judge->wait_us_max = wait;
+    if (overtakes > judge->overtakes_max) {
+        judge->overtakes_max = overtakes;
+        judge->overtaken_most = p;
+    }
+    if (judge->rules.overtakes_most && overtakes > judge->rules.overtakes_most)
+        violated(&judge->verdict[BOUNDED_WAIT], now,
+                 "others entered %llu times while %s waited, more than the bound of %llu",
+                 (unsigned long long)overtakes, name_of(judge, p, name),
+                 (unsigned long long)judge->rules.overtakes_most);
+    if (overtakes >= judge->rules.starved_after)
+        violated(&judge->verdict[STARVATION], now, "others entered %llu times while %s waited",
+                 (unsigned long long)overtakes, name_of(judge, p, name));
+}
+
+void mutex_judge_enter(struct mutex_judge *judge, uint64_t now, cv_pid p, uint64_t token) {
+    struct mutex_competitor *c = &judge->of[p];
+    if (c->waiting) {
+        uint64_t free_since = c->requested_us > judge->left_us ? c->requested_us : judge->left_us;
+        judge->delay_us_sum += now - free_since;
+        judge->wait_us_sum += now - c->requested_us;
+        judge_wait(judge, now, p);
+        judge->waiting--;
+    }
+    if (judge->inside) judge_overlap(judge, now, p);
+    judge->inside++;
+    judge->entries++;
+    *c = (struct mutex_competitor){.entry = judge->entries,
+                                   .token = token,
+                                   .entries = c->entries + 1,
+                                   .inside = true};
+}
+
+void mutex_judge_leave(struct mutex_judge *judge, uint64_t now, cv_pid p) {
+    if (!judge->of[p].inside) return;
+    judge->of[p].inside = false;
+    judge->inside--;
+    judge->left_us = now;
+}
+
+void mutex_judge_crash(struct mutex_judge *judge, uint64_t now, cv_pid p) {
+    mutex_judge_leave(judge, now, p);
+    if (judge->of[p].waiting) judge->waiting--;
+    judge->of[p].waiting = false;
+}
+
+bool mutex_judge_write(struct mutex_judge *judge, uint64_t now, cv_pid p) {
+    const struct mutex_competitor *c = &judge->of[p];
+    name_text name, newest;
+    judge->writes++;
+    if (judge->rules.fencing && c->token < judge->newest_token) {
+        judge->writes_refused++;
+        return false;
+    }
+    if (c->entry < judge->newest_entry) judge->writes_late++;
+    if (c->entry < judge->newest_entry && judge->rules.fencing)
+        violated(&judge->verdict[EXCLUSION], now,
+                 "%s wrote to the resource with token %llu although %s, who entered later, had "
+                 "written with token %llu",
+                 name_of(judge, p, name), (unsigned long long)c->token,
+                 name_of(judge, judge->newest_writer, newest),
+                 (unsigned long long)judge->newest_token);
+    if (c->entry >= judge->newest_entry) {
+        judge->newest_entry = c->entry;
+        judge->newest_writer = p;
+    }
+    if (c->token > judge->newest_token) judge->newest_token = c->token;
+    return true;
+}
+
+/* "p1", "p1 and p2", "p1, p2 and 7 others": the live ones that still wait. */
+static char *waiting_names(const struct mutex_judge *judge, char *buffer, size_t size) {
+    name_text names[2];
+    unsigned found = 0;
+    for (cv_pid p = 1; p <= judge->roster->processes && found < 2; p++)
+        if (judge->of[p].waiting) name_of(judge, p, names[found++]);
+    if (judge->waiting == 1)
+        snprintf(buffer, size, "%s waits", names[0]);
+    else if (judge->waiting == 2)
+        snprintf(buffer, size, "%s and %s wait", names[0], names[1]);
+    else
+        snprintf(buffer, size, "%s, %s and %u more wait", names[0], names[1], judge->waiting - 2);
+    return buffer;
+}
+
+static void all(struct mutex_judge *judge, enum verdict_value value, uint64_t now, const char *why) {
+    for (int i = DEADLOCK; i < MUTEX_PROPERTIES; i++) {
+        if (judge->verdict[i].value == VIOLATED) continue;
+        judge->verdict[i] = (struct verdict){.value = value, .at_us = now};
+        snprintf(judge->verdict[i].why, sizeof judge->verdict[i].why, "%s", why);
+    }
+}
+
+/* Somebody still waits: was it for ever, for too long, or was the run just cut short? */
+static void judge_unserved(struct mutex_judge *judge, uint64_t now, enum run_end end) {
+    char who[120], why[240];
+    waiting_names(judge, who, sizeof who);
+    if (judge->inside && end != AT_REST) {
+        snprintf(why, sizeof why, "the run ended while %s and somebody is inside", who);
+        all(judge, UNKNOWN, now, why);
+    } else if (end == AT_REST) {
+        snprintf(why, sizeof why, "%s for ever: nothing is under way that could let anyone in", who);
+        all(judge, VIOLATED, now, why);
+    } else if (end == PATIENCE_LOST) {
+        char patience[32];
+        uint64_t since = judge->left_us;
+        for (cv_pid p = 1; p <= judge->roster->processes; p++)
+            if (judge->of[p].waiting && judge->of[p].requested_us > since)
+                since = judge->of[p].requested_us;
+        snprintf(why, sizeof why, "%s, and nobody has entered for %s", who,
+                 format_duration(patience, sizeof patience, (double)(now - since)));
+        all(judge, VIOLATED, now, why);
+    } else {
+        snprintf(why, sizeof why, "the run ended while %s", who);
+        all(judge, UNKNOWN, now, why);
+    }
+}
+
+void mutex_judge_close(struct mutex_judge *judge, uint64_t now, enum run_end end) {
+    name_text name;
+    char wait[32];
+    struct verdict *exclusion = &judge->verdict[EXCLUSION], *bounded = &judge->verdict[BOUNDED_WAIT];
+    for (cv_pid p = 1; p <= judge->roster->processes; p++)
+        if (judge->of[p].waiting) judge_wait(judge, now, p);
+    if (exclusion->value != VIOLATED) exclusion->value = HELD;
+    if (exclusion->value == HELD && judge->overlaps)
+        snprintf(exclusion->why, sizeof exclusion->why,
+                 "%s, but the resource refused the older token (%llu of %llu writes refused)",
+                 judge->belief.why, (unsigned long long)judge->writes_refused,
+                 (unsigned long long)judge->writes);
+    if (judge->waiting)
+        judge_unserved(judge, now, end);
+    else
+        all(judge, HELD, 0, "");
+    if (bounded->value == HELD)
+        snprintf(bounded->why, sizeof bounded->why,
+                 "at most %llu entries of others during one wait (%s), at most %s of waiting",
+                 (unsigned long long)judge->overtakes_max,
+                 name_of(judge, judge->overtaken_most, name),
+                 format_duration(wait, sizeof wait, (double)judge->wait_us_max));
+}
+
+bool mutex_judge_violated(const struct mutex_judge *judge) {
+    for (int i = 0; i < MUTEX_PROPERTIES; i++)
+        if (judge->verdict[i].value == VIOLATED) return true;
+    return false;
+}
+
+uint64_t mutex_judge_squares(const struct mutex_judge *judge) {
+    uint64_t squares = 0;
+    for (cv_pid p = judge->roster->servers + 1; p <= judge->roster->processes; p++)
+        squares += (uint64_t)judge->of[p].entries * judge->of[p].entries;
+    return squares;
+}

@@ -1,0 +1,50 @@
+/* Many seeds of one configuration, over the cores, and what they say together. */
+#ifndef CV_LAB_BATCH_H
+#define CV_LAB_BATCH_H
+
+#include "lab/stats.h"
+#include "sim/sim.h"
+
+/* A run in whole numbers, so that results can be written, read and joined without loss. */
+#define BATCH_COLUMNS(C)                                                                         \
+    C(seed) C(events) C(messages) C(entries) C(requests) C(lost) C(crashes) C(end_us) C(delay_us) \
+    C(wait_us) C(wait_us_max) C(overtakes_max) C(entries_squared)
+struct batch_row {
+#define C(NAME) uint64_t NAME;
+    BATCH_COLUMNS(C)
+#undef C
+    uint64_t hash;
+    enum verdict_value verdict[MUTEX_PROPERTIES];
+};
+
+struct batch {
+    const struct sim_config *config; /* its seed is the first */
+    uint64_t runs;                   /* in all shares together */
+    uint32_t share, shares;          /* this is share 1..shares; it has every shares-th seed */
+    unsigned jobs;
+    struct batch_row *rows; /* owned */
+    size_t count;
+};
+
+/* How many runs this share has. */
+size_t batch_size(const struct batch *batch);
+/* Runs them.  `progress` is called now and then from the calling thread; it may be NULL. */
+int batch_run(struct batch *batch, void (*progress)(size_t done, size_t all));
+
+/* The measures that are summed up. */
+enum batch_measure { PER_ENTRY, DELAY_HOPS, WAIT_MS, FAIRNESS, EVENTS, BATCH_MEASURES };
+extern const char *const batch_measure_name[BATCH_MEASURES];
+
+struct batch_summary {
+    struct stats of[BATCH_MEASURES];
+    size_t held[MUTEX_PROPERTIES], violated[MUTEX_PROPERTIES];
+    const struct batch_row *first_failing[MUTEX_PROPERTIES]; /* NULL: none */
+    const struct batch_row *first_failing_any;
+};
+
+/* `hop_us`: what a message takes on average; `processes`: how many compete.  Rows are in order of
+ * seed.  Returns 0, or -1 when memory runs out. */
+int batch_summarize(const struct batch_row *rows, size_t count, double hop_us, double processes,
+                    struct batch_summary *summary);
+
+#endif

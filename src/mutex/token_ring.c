@@ -1,0 +1,173 @@
+/* token-ring: the process that holds the token may enter; then the token goes on round the ring.
+ *
+ * Cost: 1 message per entry when everyone wants in, without bound when nobody does: the token never
+ * rests.  0 to N-1 message times before the entry.
+ *
+ * What breaks it: the crash of the holder loses the token, and the crash of anyone else breaks the
+ * ring.  With the option `repair` the processes act on a failure detector:
+ *   - the dead are skipped;
+ *   - who finds that its successor died sends a PROBE round the ring, behind the token if there still
+ *     is one (channels are FIFO).  The PROBE stops at the holder, at a process that knows of a newer
+ *     token, and at a lower-numbered process that probes too.  If it comes back, the token is lost and
+ *     its maker makes a new one, of a higher epoch that no other maker can choose;
+ *   - a token of an older epoch than one has seen is destroyed.
+ * A wrong suspicion still makes two tokens: the slow holder of the old one does not know.  Its entries
+ * carry an older epoch, so a resource that checks fencing tokens refuses them. */
+#include "mutex/mutex.h"
+
+enum { TOKEN, PROBE, KINDS };
+enum { REPAIR, OPTIONS };
+
+#define TOKEN_FIELDS(F, R)  \
+    F(R, u32, epoch, SHOWN) \
+    F(R, u32, entries, SHOWN) /* made with this token so far */
+#define PROBE_FIELDS(F, R)  \
+    F(R, u32, epoch, SHOWN) \
+    F(R, pid, maker, SHOWN)
+#define STATE_FIELDS(F, R)                                                          \
+    F(R, u32, epoch, INNER)   /* the newest seen; the durable prefix */             \
+    F(R, u32, entries, INNER) /* of the token here */                               \
+    F(R, u8, here, INNER)     /* the token is */                                    \
+    F(R, u8, phase, INNER)                                                          \
+    F(R, u16, probing, INNER) /* a PROBE of mine is under way and still wanted */
+#define ROW_FIELDS(F, R) F(R, u8, down, INNER)
+
+CV_RECORD(token, TOKEN_FIELDS);
+CV_RECORD(probe, PROBE_FIELDS);
+CV_RECORD(state, STATE_FIELDS);
+CV_RECORD(row, ROW_FIELDS);
+
+static struct row *row_of(struct state *s, cv_pid p) { return (struct row *)(s + 1) + (p - 1); }
+
+static cv_pid successor(struct state *s, const struct cv_env *env) {
+    cv_pid p = env->self;
+    do p = p % env->processes + 1;
+    while (env->option[REPAIR] && p != env->self && row_of(s, p)->down);
+    return p;
+}
+
+static void enter(struct state *s, struct cv_out *out) {
+    s->phase = INSIDE;
+    s->entries++;
+    cv_tell(out, CV_ENTERED, (uint64_t)s->epoch << 32 | s->entries);
+}
+
+/* The token is here: use it, or send it on; the last one alive keeps it. */
+static void use_token(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    cv_pid next = successor(s, env);
+    s->here = 1;
+    if (s->phase == WAITING) {
+        enter(s, out);
+    } else if (s->phase == IDLE && next != env->self) {
+        s->here = 0;
+        cv_send(out, next, TOKEN, token, .epoch = s->epoch, .entries = s->entries);
+    }
+}
+
+static void take_token(struct state *s, const struct cv_env *env, uint32_t epoch, uint32_t entries,
+                       struct cv_out *out) {
+    if (epoch > s->epoch) {
+        s->epoch = epoch;
+        cv_save(out);
+    }
+    s->entries = entries;
+    s->probing = 0; /* it is alive */
+    use_token(s, env, out);
+}
+
+/* Epochs above the newest seen, each of them one that only this process may choose. */
+static uint32_t next_epoch(const struct state *s, const struct cv_env *env) {
+    uint32_t epoch = (s->epoch / env->processes + 1) * env->processes + (env->self - 1);
+    cv_assert(epoch > s->epoch); /* 32 bits last for 4,000 lost tokens among a million processes */
+    return epoch;
+}
+
+static void make_token(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    take_token(s, env, next_epoch(s, env), 0, out);
+}
+
+static void on_down(struct state *s, const struct cv_env *env, cv_pid p, struct cv_out *out) {
+    bool was_successor = successor(s, env) == p;
+    row_of(s, p)->down = 1;
+    if (!was_successor || s->here) return;
+    cv_pid next = successor(s, env);
+    s->probing = 1;
+    if (next == env->self)
+        make_token(s, env, out);
+    else
+        cv_send(out, next, PROBE, probe, .epoch = s->epoch, .maker = env->self);
+}
+
+static void on_probe(struct state *s, const struct cv_env *env, const struct probe *m,
+                     struct cv_out *out) {
+    if (s->here || s->epoch > m->epoch) return;
+    if (m->maker == env->self) {
+        if (s->probing) make_token(s, env, out);
+        return;
+    }
+    if (s->probing && env->self < m->maker) return;
+    s->probing = 0;
+    cv_pid next = successor(s, env);
+    if (next != env->self) cv_send(out, next, PROBE, probe, .epoch = m->epoch, .maker = m->maker);
+}
+
+static void on_call(struct state *s, const struct cv_env *env, uint32_t what, struct cv_out *out) {
+    if (what == CV_ACQUIRE && s->phase == IDLE) {
+        s->phase = WAITING;
+        if (s->here) enter(s, out);
+    } else if (what == CV_RELEASE && s->phase == INSIDE) {
+        s->phase = IDLE;
+        cv_tell(out, CV_LEFT, 0);
+        use_token(s, env, out);
+    }
+}
+
+static void step(void *state, const struct cv_env *env, const struct cv_event *e,
+                 struct cv_out *out) {
+    struct state *s = state;
+    if (e->type == CV_RECV && e->kind == TOKEN) {
+        const struct token *m = e->body;
+        if (m->epoch >= s->epoch && !s->here) take_token(s, env, m->epoch, m->entries, out);
+    } else if (e->type == CV_RECV && e->kind == PROBE) {
+        on_probe(s, env, e->body, out);
+    } else if (e->type == CV_CALL) {
+        on_call(s, env, e->arg, out);
+    } else if (e->type == CV_START && env->self == 1) {
+        take_token(s, env, 0, 0, out);
+    } else if (e->type == CV_DOWN && env->option[REPAIR]) {
+        on_down(s, env, e->arg, out);
+    } else if (e->type == CV_UP && env->option[REPAIR]) {
+        row_of(s, e->arg)->down = 0;
+        if (s->here && s->phase == IDLE) use_token(s, env, out);
+    }
+}
+
+static void layout(const struct cv_env *env, struct cv_layout *layout) {
+    layout->rows = env->option[REPAIR] ? env->processes : 0;
+    layout->first = 1;
+    layout->durable = env->option[REPAIR] ? offsetof(struct state, entries) : 0;
+}
+
+static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);
+static const struct cv_record messages[KINDS] = {CV_TABLE("TOKEN", token), CV_TABLE("PROBE", probe)};
+static const struct cv_option options[OPTIONS] = {
+    [REPAIR] = {"repair", "act on the failure detector: skip the dead, replace a lost token", CV_FLAG,
+                0, 0, 1},
+};
+
+const struct cv_algorithm cv_token_ring = {
+    .name = "token-ring",
+    .summary = "a token goes round; its holder may enter",
+    .paper = "Le Lann, IFIP Congress 1977; the repair after Chang, Singhal & Liu's token recovery",
+    .cost = "1 .. unbounded",
+    .delay = "0 .. N-1",
+    .state = &state_table,
+    .messages = messages,
+    .message_count = KINDS,
+    .options = options,
+    .option_count = OPTIONS,
+    .layout = layout,
+    .step = step,
+    .problem = CV_MUTEX,
+    .traits = CV_FENCED | CV_USES_DETECTOR | CV_NEVER_RESTS,
+};

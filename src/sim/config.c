@@ -1,0 +1,247 @@
+#include "sim/config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/parse.h"
+
+#define AT(MEMBER) offsetof(struct sim_config, MEMBER)
+const struct setting sim_settings[] = {
+    {"processes", "N", "how many processes compete", SET_COUNT, AT(processes), 1, SIM_PROCESSES_MAX},
+    {"entries", "K", "end after this many entries in all", SET_COUNT, AT(entries), 0, UINT64_MAX},
+    {"seed", "S", "the run's random numbers", SET_COUNT, AT(seed), 0, UINT64_MAX},
+    {"delay", "TIME", "what a message takes: " DISTRIBUTION_SYNTAX, SET_SPREAD, AT(delay), 0, 0},
+    {"reorder", NULL, "messages on one channel may overtake each other", SET_FLAG, AT(reorder), 0, 0},
+    {"loss", "P", "probability that a message is lost", SET_PROBABILITY, AT(loss), 0, 0},
+    {"duplicate", "P", "probability that a message arrives twice", SET_PROBABILITY, AT(duplicate), 0,
+     0},
+    {"think", "TIME", "from leaving to asking again (closed loop)", SET_SPREAD, AT(think), 0, 0},
+    {"hold", "TIME", "how long a process stays inside", SET_SPREAD, AT(hold), 0, 0},
+    {"arrivals", "RATE", "ask at this rate per process (0.5/s), not in a closed loop", SET_RATE,
+     AT(arrivals), 0, 0},
+    {"crash-rate", "RATE", "crashes per process (1/min)", SET_RATE, AT(crash_rate), 0, 0},
+    {"recover-after", "TIME", "how long a crashed process stays down", SET_SPREAD, AT(recover_after),
+     0, 0},
+    {"recover", NULL, "crashed processes come back after --recover-after", SET_FLAG, AT(recover), 0,
+     0},
+    {"amnesia", NULL, "they come back having forgotten everything", SET_FLAG, AT(amnesia), 0, 0},
+    {"pause-rate", "RATE", "pauses per process: it does nothing, then runs on", SET_RATE,
+     AT(pause_rate), 0, 0},
+    {"pause-for", "TIME", "how long a pause lasts", SET_SPREAD, AT(pause_for), 0, 0},
+    {"partition-rate", "RATE", "splits of the network in two", SET_RATE, AT(partition_rate), 0, 0},
+    {"partition-for", "TIME", "how long a split lasts", SET_SPREAD, AT(partition_for), 0, 0},
+    {"drift", "P", "clocks run up to this part faster or slower", SET_PROBABILITY, AT(drift), 0, 0},
+    {"detector", "TIME", "processes hear of one that is down or paused after this time", SET_DURATION,
+     AT(detector), 0, 0},
+    {"fencing", NULL, "the resource refuses fencing tokens older than one it has seen", SET_FLAG,
+     AT(fencing), 0, 0},
+    {"wait-bound", "K", "at most K entries of others during one wait", SET_COUNT, AT(wait_bound), 1,
+     UINT64_MAX},
+    {"starved-after", "K", "so many entries of others during one wait are starvation", SET_COUNT,
+     AT(starved_after), 1, UINT64_MAX},
+    {"patience", "TIME", "end when nobody has entered for this long while someone waits",
+     SET_DURATION, AT(patience), 0, 0},
+    {"time-limit", "TIME", "end at this virtual time", SET_DURATION, AT(time_limit), 0, 0},
+    {"event-limit", "K", "end after this many events", SET_COUNT, AT(event_limit), 1, UINT64_MAX},
+};
+const size_t sim_setting_count = sizeof sim_settings / sizeof sim_settings[0];
+
+void config_init(struct sim_config *config, const struct cv_algorithm *algorithm) {
+    *config = (struct sim_config){
+        .algorithm = algorithm,
+        .processes = 5,
+        .entries = 100,
+        .seed = 1,
+        .delay = {CONSTANT, 1000, 0},
+        .think = {EXPONENTIAL, 10000, 0},
+        .hold = {CONSTANT, 1000, 0},
+        .partition_for = {EXPONENTIAL, 1000000, 0},
+        .recover_after = {EXPONENTIAL, 100000, 0},
+        .pause_for = {EXPONENTIAL, 100000, 0},
+        .event_limit = UINT64_MAX,
+    };
+    for (unsigned i = 0; i < algorithm->option_count; i++)
+        config->option[i] = algorithm->options[i].usual;
+}
+
+void config_free(struct sim_config *config) {
+    for (size_t i = 0; i < config->action_count; i++) free(config->actions[i].side);
+    free(config->actions);
+    free(config->names);
+    config->actions = NULL, config->names = NULL, config->action_count = 0;
+}
+
+const struct setting *setting_find(const char *name) {
+    for (size_t i = 0; i < sim_setting_count; i++)
+        if (strcmp(sim_settings[i].name, name) == 0) return &sim_settings[i];
+    return NULL;
+}
+
+const struct cv_option *option_find(const struct cv_algorithm *algorithm, const char *name) {
+    for (unsigned i = 0; i < algorithm->option_count; i++)
+        if (strcmp(algorithm->options[i].name, name) == 0) return &algorithm->options[i];
+    return NULL;
+}
+
+static const char *const wanted[] = {
+    [SET_COUNT] = "a whole number",
+    [SET_DURATION] = "a time such as 250us, 1.5ms, 3s or 2min",
+    [SET_PROBABILITY] = "a number from 0 to 1",
+    [SET_RATE] = "a rate such as 0.5/s or 3/min",
+    [SET_SPREAD] = DISTRIBUTION_SYNTAX,
+};
+
+static int count_apply(const char *name, const char *text, uint64_t least, uint64_t most,
+                       uint64_t *result, char error[SIM_ERROR_MAX]) {
+    uint64_t value;
+    if (parse_u64(text, &value) != 0)
+        snprintf(error, SIM_ERROR_MAX, "%s: '%.40s' is not a whole number", name, text);
+    else if (value < least)
+        snprintf(error, SIM_ERROR_MAX, "%s: %.40s is below the least, %llu", name, text,
+                 (unsigned long long)least);
+    else if (value > most)
+        snprintf(error, SIM_ERROR_MAX, "%s: %.40s is above the most, %llu", name, text,
+                 (unsigned long long)most);
+    else
+        return *result = value, 0;
+    return -1;
+}
+
+int setting_apply(struct sim_config *config, const struct setting *setting, const char *text,
+                  char error[SIM_ERROR_MAX]) {
+    void *at = (char *)config + setting->offset;
+    int failed = -1;
+    switch (setting->kind) {
+    case SET_COUNT:
+        return count_apply(setting->name, text, setting->least, setting->most, at, error);
+    case SET_DURATION: failed = parse_duration(text, at); break;
+    case SET_PROBABILITY: failed = parse_probability(text, at); break;
+    case SET_RATE: failed = parse_rate(text, at); break;
+    case SET_SPREAD: failed = distribution_parse(text, at); break;
+    case SET_FLAG: *(bool *)at = true; return 0;
+    }
+    if (failed)
+        snprintf(error, SIM_ERROR_MAX, "%s: '%.40s' is not %s", setting->name, text,
+                 wanted[setting->kind]);
+    return failed;
+}
+
+int option_apply(struct sim_config *config, const struct cv_option *option, const char *text,
+                 char error[SIM_ERROR_MAX]) {
+    uint64_t *at = &config->option[option - config->algorithm->options], value;
+    if (option->type == CV_FLAG) return *at = 1, 0;
+    if (option->type == CV_NUMBER)
+        return count_apply(option->name, text, option->least, option->most, at, error);
+    if (parse_duration(text, &value) != 0 || value < option->least || value > option->most) {
+        snprintf(error, SIM_ERROR_MAX, "%s: '%.40s' is not %s%s", option->name, text,
+                 wanted[SET_DURATION], option->least ? ", above 0" : "");
+        return -1;
+    }
+    *at = value;
+    return 0;
+}
+
+static void format_us(char *buffer, size_t size, uint64_t us) {
+    const char *unit = us % 1000000 == 0 && us ? "s" : us % 1000 == 0 && us ? "ms" : "us";
+    uint64_t scale = *unit == 's' ? 1000000 : *unit == 'm' ? 1000 : 1;
+    snprintf(buffer, size, "%llu%s", (unsigned long long)(us / scale), unit);
+}
+
+char *setting_format(const struct sim_config *config, const struct setting *setting, char *buffer,
+                     size_t size) {
+    const void *at = (const char *)config + setting->offset;
+    switch (setting->kind) {
+    case SET_COUNT:
+        snprintf(buffer, size, "%llu", (unsigned long long)*(const uint64_t *)at);
+        break;
+    case SET_DURATION: format_us(buffer, size, *(const uint64_t *)at); break;
+    case SET_PROBABILITY: snprintf(buffer, size, "%.17g", *(const double *)at); break;
+    case SET_RATE: snprintf(buffer, size, "%.17g/s", *(const double *)at); break;
+    case SET_SPREAD: distribution_format(buffer, size, at); break;
+    case SET_FLAG: snprintf(buffer, size, "%s", *(const bool *)at ? "yes" : ""); break;
+    }
+    return buffer;
+}
+
+char *option_format(const struct sim_config *config, const struct cv_option *option, char *buffer,
+                    size_t size) {
+    uint64_t value = config->option[option - config->algorithm->options];
+    if (option->type == CV_FLAG || value == CV_UNSET)
+        snprintf(buffer, size, "%s", option->type == CV_FLAG && value ? "yes" : "");
+    else if (option->type == CV_DURATION)
+        format_us(buffer, size, value);
+    else
+        snprintf(buffer, size, "%llu", (unsigned long long)value);
+    return buffer;
+}
+
+static void append_word(char *buffer, size_t size, const char *name, bool flag, const char *value) {
+    size_t used = strlen(buffer);
+    if (flag)
+        snprintf(buffer + used, size - used, " --%s", name);
+    else
+        snprintf(buffer + used, size - used, " --%s %s", name, value);
+}
+
+void config_command(const struct sim_config *config, char *buffer, size_t size) {
+    struct sim_config usual;
+    char mine[64], other[64];
+    config_init(&usual, config->algorithm);
+    snprintf(buffer, size, "%s", config->algorithm->name);
+    for (size_t i = 0; i < sim_setting_count; i++) {
+        const struct setting *s = &sim_settings[i];
+        setting_format(config, s, mine, sizeof mine);
+        bool differs = strcmp(mine, setting_format(&usual, s, other, sizeof other)) != 0;
+        if (differs || s->offset == AT(seed))
+            append_word(buffer, size, s->name, s->kind == SET_FLAG, mine);
+    }
+    for (unsigned i = 0; i < config->algorithm->option_count; i++) {
+        const struct cv_option *o = &config->algorithm->options[i];
+        option_format(config, o, mine, sizeof mine);
+        if (strcmp(mine, option_format(&usual, o, other, sizeof other)) != 0)
+            append_word(buffer, size, o->name, o->type == CV_FLAG, mine);
+    }
+}
+
+struct roster config_roster(const struct sim_config *config) {
+    const struct cv_algorithm *algorithm = config->algorithm;
+    uint32_t servers = algorithm->servers ? algorithm->servers(config->option) : 0;
+    return (struct roster){.processes = (uint32_t)config->processes + servers,
+                           .servers = servers,
+                           .server_name = algorithm->server_name,
+                           .names = config->names};
+}
+
+static int refuse(char error[SIM_ERROR_MAX], const char *why) {
+    snprintf(error, SIM_ERROR_MAX, "%s", why);
+    return -1;
+}
+
+int config_check(const struct sim_config *config, char error[SIM_ERROR_MAX]) {
+    const struct cv_algorithm *algorithm = config->algorithm;
+    struct roster roster = config_roster(config);
+    struct cv_env env = {1, roster.processes, roster.servers, config->option};
+    const char *why = algorithm->refuse ? algorithm->refuse(&env) : NULL;
+    if (why) {
+        int used = snprintf(error, SIM_ERROR_MAX, "%s: %s (", algorithm->name, why);
+        for (unsigned i = 0; i < algorithm->option_count && used < SIM_ERROR_MAX; i++) {
+            char value[64];
+            option_format(config, &algorithm->options[i], value, sizeof value);
+            if (algorithm->options[i].type == CV_NUMBER)
+                used += snprintf(error + used, (size_t)(SIM_ERROR_MAX - used), "%s%s = %s",
+                                 i ? ", " : "", algorithm->options[i].name, *value ? value : "unset");
+        }
+        if (used < SIM_ERROR_MAX) snprintf(error + used, (size_t)(SIM_ERROR_MAX - used), ")");
+        return -1;
+    }
+    if (config->fencing && !(algorithm->traits & CV_FENCED))
+        return refuse(error, "fencing: this algorithm gives no fencing tokens");
+    if (config->detector && !(algorithm->traits & CV_USES_DETECTOR))
+        return refuse(error, "detector: this algorithm does not listen to a failure detector");
+    if (config->amnesia && !config->recover)
+        return refuse(error, "amnesia: only processes that --recover can have forgotten");
+    if (config->recover && config->crash_rate == 0)
+        return refuse(error, "recover: nothing crashes without --crash-rate");
+    if (config->drift >= 1) return refuse(error, "drift: must be below 1");
+    return 0;
+}

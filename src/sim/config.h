@@ -1,0 +1,93 @@
+/* What a run is made of: everything that decides it, and nothing else.
+ *
+ * One table describes the settings; the command line, scenario files, the JSON report and the command
+ * that replays a run are all read from or written with it. */
+#ifndef CV_SIM_CONFIG_H
+#define CV_SIM_CONFIG_H
+
+#include "base/distribution.h"
+#include "process/roster.h"
+
+enum { SIM_PROCESSES_MAX = 4000000, SIM_ERROR_MAX = 256, SIM_ANY_PID = 0 };
+
+enum sim_action_type {
+    ACT_ACQUIRE,   /* process; amount_us: how long it holds */
+    ACT_CRASH,     /* process */
+    ACT_RECOVER,   /* process; amnesia */
+    ACT_PAUSE,     /* process; amount_us, 0: until ACT_RESUME */
+    ACT_RESUME,    /* process */
+    ACT_DRIFT,     /* process; factor: how fast its clock runs */
+    ACT_SUSPECT,   /* process, other */
+    ACT_TRUST,     /* process, other */
+    ACT_PARTITION, /* side of each process */
+    ACT_HEAL,
+    ACT_DELAY, /* process to other (SIM_ANY_PID: any); delay, or the run's own when `usual` */
+    ACT_LOSE,  /* process to other; amount_us: how many messages */
+};
+
+struct sim_action {
+    uint64_t at_us;
+    enum sim_action_type type;
+    cv_pid process, other;
+    uint64_t amount_us;
+    double factor;
+    bool amnesia, usual;
+    struct distribution delay;
+    unsigned char *side; /* by pid, owned */
+};
+
+struct sim_config {
+    const struct cv_algorithm *algorithm;
+    uint64_t option[CV_OPTIONS_MAX];
+    char (*names)[ROSTER_NAME_MAX]; /* by pid, owned; NULL: the usual ones */
+    struct sim_action *actions;     /* in order of time, owned */
+    size_t action_count;
+    /* The settings: */
+    uint64_t processes, entries, seed;
+    struct distribution delay, think, hold;
+    double arrivals;
+    bool reorder, recover, amnesia, fencing;
+    double loss, duplicate;
+    double partition_rate, crash_rate, pause_rate, drift;
+    struct distribution partition_for, recover_after, pause_for;
+    uint64_t detector, patience, time_limit, event_limit, wait_bound, starved_after;
+};
+
+enum setting_kind { SET_COUNT, SET_DURATION, SET_PROBABILITY, SET_RATE, SET_SPREAD, SET_FLAG };
+
+struct setting {
+    const char *name, *value, *help; /* as typed; what to type behind it; for --help */
+    enum setting_kind kind;
+    size_t offset;
+    uint64_t least, most; /* SET_COUNT */
+};
+
+extern const struct setting sim_settings[];
+extern const size_t sim_setting_count;
+
+void config_init(struct sim_config *config, const struct cv_algorithm *algorithm);
+void config_free(struct sim_config *config);
+
+/* Each returns 0, or -1 and a sentence in `error`. */
+int setting_apply(struct sim_config *config, const struct setting *setting, const char *text,
+                  char error[SIM_ERROR_MAX]);
+int option_apply(struct sim_config *config, const struct cv_option *option, const char *text,
+                 char error[SIM_ERROR_MAX]);
+int config_check(const struct sim_config *config, char error[SIM_ERROR_MAX]);
+
+const struct setting *setting_find(const char *name);
+const struct cv_option *option_find(const struct cv_algorithm *algorithm, const char *name);
+/* The value as it could be typed ("" for a flag that is off). */
+char *setting_format(const struct sim_config *config, const struct setting *setting, char *buffer,
+                     size_t size);
+char *option_format(const struct sim_config *config, const struct cv_option *option, char *buffer,
+                    size_t size);
+/* The words behind `conclave sim` that make this run again, but for scheduled actions. */
+void config_command(const struct sim_config *config, char *buffer, size_t size);
+
+struct roster config_roster(const struct sim_config *config);
+
+/* Reads what stands behind "at", for instance "5ms p2 crash", and appends it. */
+int action_parse(struct sim_config *config, const char *text, char error[SIM_ERROR_MAX]);
+
+#endif

@@ -1,0 +1,237 @@
+/* Faults: crashes, recoveries, pauses, drifting clocks, partitions, and who hears of them. */
+#include <math.h>
+
+#include "sim/sim.h"
+#include "sim/trace.h"
+
+static uint32_t note(struct sim *sim, enum trace_type type, cv_pid p, cv_pid peer, uint64_t arg) {
+    if (!sim->trace) return 0;
+    return trace_add(sim->trace, (struct trace_entry){.type = type,
+                                                      .process = p,
+                                                      .peer = peer,
+                                                      .arg = arg,
+                                                      .time_us = sim_now(sim)});
+}
+
+/* ---- Faults drawn at a rate ---- */
+
+/* One generator per kind of fault serves all processes: the sum of Poisson processes is one. */
+static void draw_next(struct sim *sim, enum sim_event_type type, double per_second) {
+    if (per_second <= 0) return;
+    double after_us = -log(1 - rng_unit(&sim->rng)) / per_second * 1e6;
+    if (after_us < 1e18) sim_schedule(sim, sim_now(sim) + (uint64_t)after_us, type, 0);
+}
+
+static cv_pid anyone(struct sim *sim) {
+    return 1 + (cv_pid)rng_below(&sim->rng, sim->roster.processes);
+}
+
+void faults_open(struct sim *sim) {
+    const struct sim_config *config = sim->config;
+    double n = sim->roster.processes;
+    for (size_t i = 0; i < config->action_count; i++) {
+        uint32_t event = sim_schedule(sim, config->actions[i].at_us, EV_ACTION, 0);
+        sim->event[event].arg = (uint32_t)i;
+        sim->actions_left++;
+    }
+    draw_next(sim, EV_CRASH_SOME, n * config->crash_rate);
+    draw_next(sim, EV_PAUSE_SOME, n * config->pause_rate);
+    draw_next(sim, EV_PARTITION, config->partition_rate);
+    if (config->drift > 0)
+        for (cv_pid p = 1; p <= sim->roster.processes; p++)
+            sim->process[p].clock = (float)(1 + config->drift * (2 * rng_unit(&sim->rng) - 1));
+}
+
+/* ---- The failure detector: an oracle with a delay ---- */
+
+static void tell(struct sim *sim, cv_pid p, cv_pid subject, enum cv_event_type type) {
+    uint32_t event = sim_schedule(sim, sim_now(sim), EV_DETECT, p);
+    sim->event[event].from = subject;
+    sim->event[event].arg = type;
+}
+
+static void tell_all(struct sim *sim, cv_pid subject, enum cv_event_type type) {
+    for (cv_pid p = 1; p <= sim->roster.processes; p++)
+        if (p != subject) tell(sim, p, subject, type);
+}
+
+void faults_detect(struct sim *sim, const struct sim_event *event) {
+    bool down = event->arg == CV_DOWN;
+    struct cv_event e = {.type = down ? CV_DOWN : CV_UP, .arg = event->from};
+    if (sim->process[event->process].crashed) return;
+    sim_step(sim, event->process, &e,
+             note(sim, down ? TR_SUSPECT : TR_TRUST, event->process, event->from, 0));
+}
+
+static void suspect(struct sim *sim, cv_pid p) {
+    if (sim->process[p].suspected) return;
+    sim->process[p].suspected = true;
+    tell_all(sim, p, CV_DOWN);
+}
+
+/* An outage has begun: the detector notices after its timeout. */
+static void outage(struct sim *sim, cv_pid p) {
+    sim->process[p].outages++;
+    if (!sim->config->detector) return;
+    uint32_t event = sim_schedule(sim, sim_now(sim) + sim->config->detector, EV_NOTICE, p);
+    sim->event[event].arg = sim->process[p].outages;
+}
+
+/* It is over.  Who lost its memory is reported even when it came back before the timeout: its peers
+ * see their connections to it break. */
+static void back(struct sim *sim, cv_pid p, bool restarted) {
+    if (!sim->config->detector) return;
+    if (restarted) {
+        suspect(sim, p);
+        for (cv_pid q = 1; q <= sim->roster.processes; q++)
+            if (q != p && sim->process[q].suspected) tell(sim, p, q, CV_DOWN);
+    }
+    if (sim->process[p].suspected) sim_schedule(sim, sim_now(sim), EV_TRUST, p);
+}
+
+static void trust(struct sim *sim, cv_pid p) {
+    if (sim->process[p].crashed || sim->process[p].paused) return;
+    sim->process[p].suspected = false;
+    tell_all(sim, p, CV_UP);
+}
+
+/* ---- Crash and recovery ---- */
+
+/* Puts back into the wheel what a pause kept out of it. */
+static void unpark(struct sim *sim, cv_pid p) {
+    struct sim_process *process = &sim->process[p];
+    for (uint32_t index = process->parked.first, next; index; index = next) {
+        next = sim->event[index].node.next;
+        sim->event[index].flags &= (uint8_t)~EVENT_PARKED;
+        wheel_insert(&sim->wheel, index, sim_now(sim));
+    }
+    process->parked = (struct wheel_list){0};
+    process->paused = false;
+}
+
+static void crash(struct sim *sim, cv_pid p) {
+    struct sim_process *process = &sim->process[p];
+    if (process->crashed) return;
+    for (unsigned t = 0; t < sim->algorithm->timers; t++)
+        sim_cancel(sim, &sim->timer[(size_t)p * sim->algorithm->timers + t]);
+    load_crashed(sim, p);
+    unpark(sim, p); /* what it never got to see is lost */
+    process->crashed = true;
+    sim->result.crashes++;
+    note(sim, TR_CRASH, p, 0, 0);
+    mutex_judge_crash(&sim->judge, sim_now(sim), p);
+    outage(sim, p);
+}
+
+static void recover(struct sim *sim, cv_pid p, bool amnesia) {
+    struct sim_process *process = &sim->process[p];
+    const struct cv_record *record = sim->algorithm->state;
+    if (!process->crashed) return;
+    process->crashed = false;
+    memset(sim_state(sim, p), 0, record->size + (size_t)process->rows * record->row_size);
+    if (amnesia)
+        memset(sim->state + process->saved, 0, process->durable);
+    else
+        memcpy(sim_state(sim, p), sim->state + process->saved, process->durable);
+    struct cv_event restart = {.type = CV_RESTART};
+    sim_step(sim, p, &restart, note(sim, TR_RECOVER, p, 0, amnesia));
+    load_recovered(sim, p);
+    back(sim, p, true);
+}
+
+/* ---- Pauses ---- */
+
+static void pause_process(struct sim *sim, cv_pid p) {
+    struct sim_process *process = &sim->process[p];
+    if (process->crashed || process->paused) return;
+    process->paused = true;
+    note(sim, TR_PAUSE, p, 0, 0);
+    outage(sim, p);
+}
+
+/* What arrived during the pause happens now, in its order. */
+static void resume(struct sim *sim, cv_pid p) {
+    if (!sim->process[p].paused) return;
+    note(sim, TR_RESUME, p, 0, 0);
+    unpark(sim, p);
+    back(sim, p, false);
+}
+
+/* ---- Events and actions ---- */
+
+static void crash_some(struct sim *sim) {
+    const struct sim_config *config = sim->config;
+    cv_pid p = anyone(sim);
+    if (!sim->process[p].crashed) {
+        crash(sim, p);
+        if (config->recover) {
+            uint64_t after = distribution_draw(&config->recover_after, &sim->rng);
+            uint32_t event = sim_schedule(sim, sim_now(sim) + after, EV_RECOVER, p);
+            sim->event[event].arg = config->amnesia;
+        }
+    }
+    draw_next(sim, EV_CRASH_SOME, sim->roster.processes * config->crash_rate);
+}
+
+static void pause_some(struct sim *sim) {
+    cv_pid p = anyone(sim);
+    if (!sim->process[p].crashed && !sim->process[p].paused) {
+        uint64_t length = distribution_draw(&sim->config->pause_for, &sim->rng);
+        pause_process(sim, p);
+        sim_schedule(sim, sim_now(sim) + length, EV_RESUME, p);
+    }
+    draw_next(sim, EV_PAUSE_SOME, sim->roster.processes * sim->config->pause_rate);
+}
+
+static void partition_some(struct sim *sim) {
+    if (!sim->side) {
+        uint64_t length = distribution_draw(&sim->config->partition_for, &sim->rng);
+        network_partition_at_random(sim);
+        sim_schedule(sim, sim_now(sim) + length, EV_HEAL, 0);
+    }
+    draw_next(sim, EV_PARTITION, sim->config->partition_rate);
+}
+
+static void act(struct sim *sim, const struct sim_action *action) {
+    cv_pid p = action->process;
+    switch (action->type) {
+    case ACT_ACQUIRE: load_ask(sim, p, action->amount_us); break;
+    case ACT_CRASH: crash(sim, p); break;
+    case ACT_RECOVER: recover(sim, p, action->amnesia); break;
+    case ACT_PAUSE:
+        pause_process(sim, p);
+        if (action->amount_us) sim_schedule(sim, sim_now(sim) + action->amount_us, EV_RESUME, p);
+        break;
+    case ACT_RESUME: resume(sim, p); break;
+    case ACT_DRIFT: sim->process[p].clock = (float)action->factor; break;
+    case ACT_SUSPECT: tell(sim, p, action->other, CV_DOWN); break;
+    case ACT_TRUST: tell(sim, p, action->other, CV_UP); break;
+    case ACT_PARTITION: network_partition(sim, action->side); break;
+    case ACT_HEAL: network_partition(sim, NULL); break;
+    case ACT_DELAY:
+    case ACT_LOSE: network_except(sim, action); break;
+    }
+}
+
+void faults_event(struct sim *sim, const struct sim_event *event) {
+    cv_pid p = event->process;
+    switch ((enum sim_event_type)event->type) {
+    case EV_ACTION:
+        sim->actions_left--;
+        act(sim, &sim->config->actions[event->arg]);
+        break;
+    case EV_RECOVER: recover(sim, p, event->arg); break;
+    case EV_RESUME: resume(sim, p); break;
+    case EV_NOTICE:
+        if (event->arg == sim->process[p].outages &&
+            (sim->process[p].crashed || sim->process[p].paused))
+            suspect(sim, p);
+        break;
+    case EV_TRUST: trust(sim, p); break;
+    case EV_HEAL: network_partition(sim, NULL); break;
+    case EV_CRASH_SOME: crash_some(sim); break;
+    case EV_PAUSE_SOME: pause_some(sim); break;
+    case EV_PARTITION: partition_some(sim); break;
+    default: cv_assert(!"an event of the faults");
+    }
+}

@@ -1,0 +1,140 @@
+/* The load: the applications that want the lock, hold it and write to the guarded resource.
+ *
+ * An application writes when it has entered and once more just before it leaves: the second write is
+ * the one that a slow holder makes too late. */
+#include <math.h>
+
+#include "sim/sim.h"
+#include "sim/trace.h"
+
+static bool scheduled(const struct sim_config *config) {
+    for (size_t i = 0; i < config->action_count; i++)
+        if (config->actions[i].type == ACT_ACQUIRE) return true;
+    return false;
+}
+
+static uint32_t note(struct sim *sim, enum trace_type type, cv_pid p, uint64_t arg) {
+    if (!sim->trace) return 0;
+    return trace_add(sim->trace, (struct trace_entry){.type = type,
+                                                      .process = p,
+                                                      .arg = arg,
+                                                      .time_us = sim_now(sim)});
+}
+
+/* When the application of p asks next, if it ever does. */
+static void think(struct sim *sim, cv_pid p) {
+    const struct sim_config *config = sim->config;
+    uint64_t after;
+    if (sim->budget == 0) return;
+    if (config->arrivals > 0)
+        after = (uint64_t)(-log(1 - rng_unit(&sim->rng)) / config->arrivals * 1e6);
+    else
+        after = distribution_draw(&config->think, &sim->rng);
+    sim->process[p].arrival = sim_schedule(sim, sim_now(sim) + after, EV_ASK, p);
+}
+
+void load_open(struct sim *sim) {
+    sim->scheduled = scheduled(sim->config);
+    if (sim->scheduled) return; /* the schedule says who asks when */
+    sim->budget = sim->config->entries;
+    for (cv_pid p = sim->roster.servers + 1; p <= sim->roster.processes; p++) think(sim, p);
+}
+
+static void call(struct sim *sim, cv_pid p, uint32_t what, uint32_t cause) {
+    struct cv_event e = {.type = CV_CALL, .arg = what};
+    sim_step(sim, p, &e, cause);
+}
+
+void load_ask(struct sim *sim, cv_pid p, uint64_t hold_us) {
+    struct sim_process *process = &sim->process[p];
+    if (process->crashed) return;
+    if (process->app != APP_IDLE) {
+        process->backlog++;
+        return;
+    }
+    process->app = APP_WAITING;
+    process->hold_us = hold_us ? hold_us : distribution_draw(&sim->config->hold, &sim->rng);
+    if (sim->outstanding++ == 0) sim->progress_us = sim_now(sim);
+    uint32_t cause = note(sim, TR_ASK, p, 0);
+    mutex_judge_request(&sim->judge, sim_now(sim), p);
+    call(sim, p, CV_ACQUIRE, cause);
+}
+
+static void write_resource(struct sim *sim, cv_pid p) {
+    bool taken = mutex_judge_write(&sim->judge, sim_now(sim), p);
+    if (sim->config->fencing)
+        note(sim, taken ? TR_WRITE : TR_REFUSED, p, sim->judge.of[p].token);
+}
+
+static void entered(struct sim *sim, cv_pid p, uint64_t token) {
+    struct sim_process *process = &sim->process[p];
+    note(sim, TR_ENTER, p, token);
+    mutex_judge_enter(&sim->judge, sim_now(sim), p, token);
+    sim->progress_us = sim_now(sim);
+    process->app = APP_INSIDE;
+    write_resource(sim, p);
+    process->next = sim_schedule(sim, sim_now(sim) + process->hold_us, EV_DONE, p);
+}
+
+static void left(struct sim *sim, cv_pid p) {
+    struct sim_process *process = &sim->process[p];
+    note(sim, TR_LEAVE, p, 0);
+    mutex_judge_leave(&sim->judge, sim_now(sim), p);
+    sim->progress_us = sim_now(sim);
+    sim->outstanding--;
+    process->app = APP_IDLE;
+    if (process->backlog) {
+        process->backlog--;
+        process->next = sim_schedule(sim, sim_now(sim), EV_ASK, p);
+        sim->event[process->next].arg = APP_QUEUED;
+    } else if (!process->arrival && !sim->scheduled) {
+        think(sim, p);
+    }
+}
+
+void load_told(struct sim *sim, cv_pid p, const struct cv_tell *tell) {
+    if (tell->what == CV_ENTERED)
+        entered(sim, p, tell->arg);
+    else
+        left(sim, p);
+}
+
+static void arrive(struct sim *sim, cv_pid p) {
+    sim->process[p].arrival = 0;
+    if (!sim->budget) return;
+    sim->budget--;
+    if (sim->config->arrivals > 0) think(sim, p);
+    load_ask(sim, p, 0);
+}
+
+void load_event(struct sim *sim, const struct sim_event *event) {
+    cv_pid p = event->process;
+    if (event->type == EV_ASK && event->arg != APP_QUEUED) {
+        arrive(sim, p);
+        return;
+    }
+    sim->process[p].next = 0;
+    if (event->type == EV_ASK) {
+        load_ask(sim, p, 0);
+    } else {
+        write_resource(sim, p);
+        call(sim, p, CV_RELEASE, note(sim, TR_DONE, p, 0));
+    }
+}
+
+/* Requests that die unserved may be made again by others. */
+void load_crashed(struct sim *sim, cv_pid p) {
+    struct sim_process *process = &sim->process[p];
+    uint64_t unserved = process->backlog + (process->app == APP_WAITING) +
+                        (process->app == APP_IDLE && process->next);
+    if (process->app != APP_IDLE) sim->outstanding--;
+    if (!sim->scheduled) sim->budget += unserved;
+    sim_cancel(sim, &process->arrival);
+    sim_cancel(sim, &process->next);
+    process->app = APP_IDLE;
+    process->backlog = 0;
+}
+
+void load_recovered(struct sim *sim, cv_pid p) {
+    if (p > sim->roster.servers && !sim->scheduled) think(sim, p);
+}

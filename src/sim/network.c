@@ -1,0 +1,205 @@
+/* The network: delay, order, loss, duplication and partitions. */
+#include "sim/sim.h"
+#include "sim/trace.h"
+
+enum { BODY_UNIT = 64, FIFO_SIZE_MIN = 1024 };
+
+void network_open(struct sim *sim) {
+    bool may_overtake = sim->config->delay.kind != CONSTANT || sim->config->action_count;
+    if (!sim->config->reorder && may_overtake) {
+        sim->fifo_size = FIFO_SIZE_MIN;
+        sim->fifo = arena_take(&sim->fixed, sim->fifo_size * sizeof *sim->fifo);
+    }
+    if (sim->config->partition_rate > 0)
+        sim->random_side = arena_take(&sim->fixed, sim->roster.processes + 1);
+    if (sim->config->action_count)
+        sim->channel = arena_take(&sim->fixed, sim->config->action_count * sizeof *sim->channel);
+}
+
+/* ---- Bodies ---- */
+
+/* Short bodies live in the event.  Long ones live beside the events, in pieces of 64 * 2^k bytes; a
+ * free piece begins with the index of the next one. */
+static unsigned body_class(uint32_t size) {
+    unsigned k = 0;
+    while (((uint64_t)BODY_UNIT << k) < size) k++;
+    return k;
+}
+
+static unsigned char *long_body(const struct sim *sim, uint32_t index) {
+    return sim->body_arena.base + (size_t)index * BODY_UNIT;
+}
+
+static void body_store(struct sim *sim, struct sim_event *event, const void *body, uint32_t size) {
+    unsigned char *at = event->body;
+    event->size = size;
+    if (size > SIM_BODY_MAX) {
+        unsigned k = body_class(size);
+        uint32_t index = sim->body_free[k];
+        if (index) {
+            memcpy(&sim->body_free[k], long_body(sim, index), sizeof index);
+        } else {
+            if (!sim->body_arena.used) arena_take(&sim->body_arena, BODY_UNIT); /* 0 is none */
+            unsigned char *piece = arena_take(&sim->body_arena, (size_t)BODY_UNIT << k);
+            index = (uint32_t)((size_t)(piece - sim->body_arena.base) / BODY_UNIT);
+        }
+        event->arg = index;
+        at = long_body(sim, index);
+    }
+    memcpy(at, body, (size + 7) & ~7u);
+}
+
+const void *network_body(const struct sim *sim, const struct sim_event *event) {
+    return event->size > SIM_BODY_MAX ? long_body(sim, event->arg) : event->body;
+}
+
+void network_free(struct sim *sim, struct sim_event *event) {
+    if (event->size <= SIM_BODY_MAX) return;
+    unsigned k = body_class(event->size);
+    memcpy(long_body(sim, event->arg), &sim->body_free[k], sizeof event->arg);
+    sim->body_free[k] = event->arg;
+}
+
+/* ---- Order ---- */
+
+static struct fifo_slot *fifo_find(struct fifo_slot *table, uint64_t size, uint64_t channel) {
+    uint64_t at = rng_mix(channel) & (size - 1);
+    while (table[at].channel && table[at].channel != channel) at = (at + 1) & (size - 1);
+    return &table[at];
+}
+
+/* Channels whose newest message has arrived need no memory: growing first forgets them. */
+static void fifo_grow(struct sim *sim) {
+    uint64_t now = sim_now(sim), live = 0;
+    for (uint64_t i = 0; i < sim->fifo_size; i++)
+        live += sim->fifo[i].channel && sim->fifo[i].arrives_us > now;
+    uint64_t size = sim->fifo_size;
+    while (size < 4 * live) size *= 2;
+    struct fifo_slot *table = arena_take(&sim->fixed, size * sizeof *table);
+    for (uint64_t i = 0; i < sim->fifo_size; i++)
+        if (sim->fifo[i].channel && sim->fifo[i].arrives_us > now)
+            *fifo_find(table, size, sim->fifo[i].channel) = sim->fifo[i];
+    sim->fifo = table, sim->fifo_size = size, sim->fifo_used = live;
+}
+
+static uint64_t in_order(struct sim *sim, cv_pid from, cv_pid to, uint64_t arrives) {
+    if (!sim->fifo) return arrives;
+    if (2 * sim->fifo_used >= sim->fifo_size) fifo_grow(sim);
+    struct fifo_slot *slot = fifo_find(sim->fifo, sim->fifo_size, (uint64_t)from << 32 | to);
+    sim->fifo_used += slot->channel == 0;
+    slot->channel = (uint64_t)from << 32 | to;
+    if (slot->arrives_us < arrives) slot->arrives_us = arrives;
+    return slot->arrives_us;
+}
+
+/* ---- Exceptions ---- */
+
+void network_except(struct sim *sim, const struct sim_action *action) {
+    struct channel *channel = &sim->channel[sim->channel_count++];
+    *channel = (struct channel){.from = action->process,
+                                .to = action->other,
+                                .delayed = action->type == ACT_DELAY,
+                                .lose = action->type == ACT_LOSE ? action->amount_us : 0,
+                                .delay = action->usual ? sim->config->delay : action->delay};
+}
+
+static bool concerns(const struct channel *channel, cv_pid from, cv_pid to) {
+    return (!channel->from || channel->from == from) && (!channel->to || channel->to == to);
+}
+
+/* The newest exception that concerns a message wins. */
+static const struct distribution *delay_of(const struct sim *sim, cv_pid from, cv_pid to) {
+    for (size_t i = sim->channel_count; i-- > 0;)
+        if (sim->channel[i].delayed && concerns(&sim->channel[i], from, to))
+            return &sim->channel[i].delay;
+    return &sim->config->delay;
+}
+
+static bool lost_on_purpose(struct sim *sim, cv_pid from, cv_pid to) {
+    for (size_t i = sim->channel_count; i-- > 0;)
+        if (sim->channel[i].lose && concerns(&sim->channel[i], from, to))
+            return sim->channel[i].lose--, true;
+    return false;
+}
+
+/* ---- Partitions ---- */
+
+bool network_cut(const struct sim *sim, cv_pid a, cv_pid b) {
+    return sim->side && sim->side[a] != sim->side[b];
+}
+
+void network_partition(struct sim *sim, const unsigned char *side) {
+    sim->side = side;
+    if (sim->trace)
+        trace_add(sim->trace, (struct trace_entry){.type = side ? TR_PARTITION : TR_HEAL,
+                                                   .time_us = sim_now(sim)});
+}
+
+void network_partition_at_random(struct sim *sim) {
+    for (cv_pid p = 1; p <= sim->roster.processes; p++)
+        sim->random_side[p] = (unsigned char)(rng_next(&sim->rng) & 1);
+    network_partition(sim, sim->random_side);
+}
+
+/* ---- Sending ---- */
+
+static void trace_lost(struct sim *sim, cv_pid from, cv_pid to, const struct cv_send *send,
+                       uint32_t sending) {
+    uint32_t entry = trace_add(sim->trace, (struct trace_entry){.type = TR_LOST,
+                                                                .process = to,
+                                                                .peer = from,
+                                                                .match = sending,
+                                                                .cause = sending,
+                                                                .kind = send->kind,
+                                                                .time_us = sim_now(sim)});
+    if (entry) sim->trace->entry[entry].body = trace_body(sim->trace, send + 1, send->size);
+}
+
+static void deliver(struct sim *sim, cv_pid from, cv_pid to, const struct cv_send *send,
+                    uint32_t sending) {
+    uint64_t delay = distribution_draw(delay_of(sim, from, to), &sim->rng);
+    uint64_t arrives = in_order(sim, from, to, sim_now(sim) + delay);
+    uint32_t index = sim_schedule(sim, arrives, EV_MESSAGE, to);
+    struct sim_event *event = &sim->event[index];
+    event->from = from;
+    event->kind = send->kind;
+    event->cause = sending;
+    body_store(sim, event, send + 1, send->size);
+}
+
+static void send_to(struct sim *sim, cv_pid from, cv_pid to, const struct cv_send *send,
+                    uint32_t cause) {
+    uint32_t sending = 0;
+    sim->result.messages++;
+    sim->result.by_kind[send->kind]++;
+    if (sim->trace) {
+        sending = trace_add(sim->trace, (struct trace_entry){.type = TR_SEND,
+                                                             .process = from,
+                                                             .peer = to,
+                                                             .cause = cause,
+                                                             .kind = send->kind,
+                                                             .time_us = sim_now(sim)});
+        if (sending)
+            sim->trace->entry[sending].body = trace_body(sim->trace, send + 1, send->size);
+    }
+    if (network_cut(sim, from, to) || lost_on_purpose(sim, from, to) ||
+        rng_chance(&sim->rng, sim->config->loss)) {
+        sim->result.lost++;
+        if (sim->trace) trace_lost(sim, from, to, send, sending);
+        return;
+    }
+    deliver(sim, from, to, send, sending);
+    if (rng_chance(&sim->rng, sim->config->duplicate)) deliver(sim, from, to, send, sending);
+}
+
+void network_send(struct sim *sim, cv_pid from, const struct cv_send *send, uint32_t cause) {
+    cv_assert(send->kind < sim->algorithm->message_count);
+    if (send->to < CV_SERVERS) {
+        cv_assert(send->to && send->to <= sim->roster.processes && send->to != from);
+        send_to(sim, from, send->to, send, cause);
+        return;
+    }
+    uint32_t last = send->to == CV_SERVERS ? sim->roster.servers : sim->roster.processes;
+    for (cv_pid to = 1; to <= last; to++)
+        if (to != from) send_to(sim, from, to, send, cause);
+}

@@ -1,0 +1,347 @@
+/* The loop: take the earliest event, step a process, apply the effects in their order. */
+#include <math.h>
+
+#include "sim/sim.h"
+#include "sim/trace.h"
+
+#define GIB ((size_t)1 << 30)
+
+int sim_open(struct sim *sim) {
+    *sim = (struct sim){0};
+    if (arena_open(&sim->fixed, 256 * GIB) != 0 || arena_open(&sim->event_arena, 256 * GIB) != 0 ||
+        arena_open(&sim->body_arena, 256 * GIB) != 0) {
+        sim_close(sim);
+        return -1;
+    }
+    return 0;
+}
+
+void sim_close(struct sim *sim) {
+    arena_close(&sim->fixed);
+    arena_close(&sim->event_arena);
+    arena_close(&sim->body_arena);
+}
+
+/* ---- Events ---- */
+
+static uint32_t event_new(struct sim *sim) {
+    uint32_t index = sim->event_free;
+    if (index) {
+        sim->event_free = sim->event[index].node.next;
+        return index;
+    }
+    arena_extend(&sim->event_arena, sizeof(struct sim_event));
+    return sim->event_count++;
+}
+
+static void event_free(struct sim *sim, uint32_t index) {
+    sim->event[index].node.next = sim->event_free;
+    sim->event_free = index;
+}
+
+uint32_t sim_schedule(struct sim *sim, uint64_t time, enum sim_event_type type, cv_pid process) {
+    uint32_t index = event_new(sim);
+    struct sim_event *event = &sim->event[index];
+    event->type = (uint8_t)type;
+    event->flags = type >= EV_CRASH_SOME ? EVENT_BACKGROUND : 0;
+    event->process = process;
+    event->from = event->size = event->arg = event->cause = 0;
+    sim->background += event->flags;
+    wheel_insert(&sim->wheel, index, time);
+    return index;
+}
+
+void sim_cancel(struct sim *sim, uint32_t *event) {
+    if (!*event) return;
+    if (sim->event[*event].flags & EVENT_PARKED)
+        wheel_unlink(&sim->wheel, &sim->process[sim->event[*event].process].parked, *event);
+    else
+        wheel_remove(&sim->wheel, *event);
+    event_free(sim, *event);
+    *event = 0;
+}
+
+/* ---- Opening a run ---- */
+
+/* The bytes of sends that one step of any process may write. */
+static uint32_t out_room(const struct sim *sim, uint32_t sends) {
+    uint32_t largest = 0;
+    for (unsigned i = 0; i < sim->algorithm->message_count; i++)
+        if (sim->algorithm->messages[i].size > largest) largest = sim->algorithm->messages[i].size;
+    return sends * ((uint32_t)sizeof(struct cv_send) + ((largest + 7) & ~7u));
+}
+
+static void lay_out_states(struct sim *sim) {
+    uint64_t state = 0, saved = 0;
+    uint32_t sends = CV_SENDS_USUAL;
+    for (cv_pid p = 1; p <= sim->roster.processes; p++) {
+        struct cv_layout layout = {0};
+        struct sim_process *process = &sim->process[p];
+        sim->env.self = p;
+        sim->algorithm->layout(&sim->env, &layout);
+        process->state = state;
+        process->saved = saved;
+        process->rows = layout.rows;
+        process->durable = layout.durable;
+        process->clock = 1;
+        state += sim->algorithm->state->size + (uint64_t)layout.rows * sim->algorithm->state->row_size;
+        state = (state + 7) & ~(uint64_t)7;
+        saved += (layout.durable + 7) & ~7u;
+        if (layout.sends > sends) sends = layout.sends;
+    }
+    sim->state = arena_take(&sim->fixed, state + saved);
+    for (cv_pid p = 1; p <= sim->roster.processes; p++) sim->process[p].saved += state;
+    sim->out = (struct cv_out){.room = out_room(sim, sends)};
+    sim->out.sends = arena_take(&sim->fixed, sim->out.room);
+}
+
+/* A token may need a whole round of a large ring before anybody enters. */
+static uint64_t usual_patience(const struct sim *sim) {
+    const struct sim_config *config = sim->config;
+    double round = distribution_mean(&config->delay) * sim->roster.processes;
+    double patience = 60e6 + 4 * round + 100 * distribution_mean(&config->hold);
+    return (uint64_t)patience;
+}
+
+static void open_run(struct sim *sim, const struct sim_config *config, struct trace *trace) {
+    arena_reset(&sim->fixed);
+    arena_reset(&sim->body_arena);
+    sim->event_arena.used = 0; /* events are written before they are read */
+    *sim = (struct sim){.config = config,
+                        .algorithm = config->algorithm,
+                        .roster = config_roster(config),
+                        .fixed = sim->fixed,
+                        .event_arena = sim->event_arena,
+                        .body_arena = sim->body_arena,
+                        .trace = trace};
+    sim->event = (struct sim_event *)(void *)sim->event_arena.base;
+    arena_extend(&sim->event_arena, sizeof(struct sim_event)); /* index 0 is none */
+    sim->event_count = 1;
+    sim->wheel.nodes = sim->event_arena.base;
+    sim->wheel.stride = sizeof(struct sim_event);
+    sim->env = (struct cv_env){0, sim->roster.processes, sim->roster.servers, config->option};
+    sim->process = arena_take(&sim->fixed, (sim->roster.processes + 1) * sizeof *sim->process);
+    sim->timer = arena_take(&sim->fixed, ((size_t)sim->roster.processes + 1) *
+                                             sim->algorithm->timers * sizeof *sim->timer);
+    sim->patience_us = config->patience ? config->patience : usual_patience(sim);
+    rng_seed(&sim->rng, config->seed);
+    lay_out_states(sim);
+    struct mutex_rules rules = {config->fencing, config->wait_bound, config->starved_after};
+    mutex_judge_open(&sim->judge, &sim->fixed, &sim->roster, &rules);
+    network_open(sim);
+    faults_open(sim);
+    load_open(sim);
+}
+
+/* ---- Effects ---- */
+
+static void apply_timers(struct sim *sim, cv_pid p, uint32_t cause) {
+    struct cv_out *out = &sim->out;
+    for (unsigned changed = out->timers_set | out->timers_cancelled; changed;
+         changed &= changed - 1) {
+        unsigned t = (unsigned)__builtin_ctz(changed);
+        uint32_t *event = &sim->timer[(size_t)p * sim->algorithm->timers + t];
+        cv_assert(t < sim->algorithm->timers);
+        sim_cancel(sim, event);
+        if (!(out->timers_set & 1u << t)) continue;
+        uint64_t least = out->timer[t].min_us, most = out->timer[t].max_us;
+        uint64_t after = most > least ? least + rng_below(&sim->rng, most - least + 1) : least;
+        float clock = sim->process[p].clock;
+        if (clock != 1) after = (uint64_t)((double)after / (double)clock);
+        *event = sim_schedule(sim, sim_now(sim) + after, EV_TIMER, p);
+        sim->event[*event].arg = t;
+        sim->event[*event].cause = cause;
+    }
+}
+
+static void apply(struct sim *sim, cv_pid p, uint32_t cause) {
+    struct cv_out *out = &sim->out;
+    const struct sim_process *process = &sim->process[p];
+    if (out->save && process->durable)
+        memcpy(sim->state + process->saved, sim_state(sim, p), process->durable);
+    if (out->timers_set | out->timers_cancelled) apply_timers(sim, p, cause);
+    for (uint32_t at = 0; at < out->used;) {
+        const struct cv_send *send = (const void *)(out->sends + at);
+        network_send(sim, p, send, cause);
+        at += (uint32_t)sizeof *send + ((send->size + 7) & ~7u);
+    }
+    if (out->choose) {
+        uint32_t event = sim_schedule(sim, sim_now(sim), EV_CHOICE, p);
+        sim->event[event].arg = (uint32_t)rng_below(&sim->rng, out->choose);
+        sim->event[event].cause = cause;
+    }
+    for (unsigned i = 0; i < out->tells; i++) load_told(sim, p, &out->tell[i]);
+}
+
+void sim_step(struct sim *sim, cv_pid p, const struct cv_event *event, uint32_t cause) {
+    sim->env.self = p;
+    cv_out_reset(&sim->out);
+    sim->algorithm->step(sim_state(sim, p), &sim->env, event, &sim->out);
+    if (sim->trace && cause && cv_serves(&sim->env)) {
+        struct cv_layout layout = {0};
+        sim->algorithm->layout(&sim->env, &layout);
+        trace_state(sim->trace, cause, sim_state(sim, p), layout.first);
+    }
+    apply(sim, p, cause);
+}
+
+/* ---- The loop ---- */
+
+static inline uint64_t mixed(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+static inline void hash_event(struct sim *sim, const struct sim_event *event) {
+    uint64_t hash = mixed(sim->hash, event->node.time);
+    hash = mixed(hash, (uint64_t)event->process << 32 | event->from);
+    if (event->type == EV_MESSAGE) {
+        const unsigned char *body = network_body(sim, event);
+        hash = mixed(hash, (uint64_t)event->kind << 32 | event->size);
+        for (uint32_t at = 0; at < event->size; at += 8) { /* bodies are padded with zeros */
+            uint64_t word;
+            memcpy(&word, body + at, 8);
+            hash = mixed(hash, word);
+        }
+    } else {
+        hash = mixed(hash, (uint64_t)event->arg << 8 | event->type);
+    }
+    sim->hash = hash;
+}
+
+static bool park(struct sim *sim, uint32_t index) {
+    struct sim_event *event = &sim->event[index];
+    if (event->type > EV_DONE || !sim->process[event->process].paused) return false;
+    event->flags |= EVENT_PARKED;
+    wheel_append(&sim->wheel, &sim->process[event->process].parked, index);
+    return true;
+}
+
+static void receive(struct sim *sim, struct sim_event *event) {
+    cv_pid p = event->process;
+    struct cv_event e = {.type = CV_RECV,
+                         .from = event->from,
+                         .kind = event->kind,
+                         .size = event->size,
+                         .body = network_body(sim, event)};
+    bool lost = sim->process[p].crashed || network_cut(sim, event->from, p);
+    uint32_t cause = 0;
+    if (sim->trace) {
+        cause = trace_add(sim->trace, (struct trace_entry){.type = lost ? TR_LOST : TR_RECEIVE,
+                                                           .process = p,
+                                                           .peer = event->from,
+                                                           .match = event->cause,
+                                                           .cause = event->cause,
+                                                           .kind = event->kind,
+                                                           .time_us = sim_now(sim)});
+        if (cause) sim->trace->entry[cause].body = trace_body(sim->trace, e.body, e.size);
+    }
+    if (lost)
+        sim->result.lost++;
+    else
+        sim_step(sim, p, &e, cause);
+}
+
+static void fire(struct sim *sim, struct sim_event *event) {
+    cv_pid p = event->process;
+    bool timer = event->type == EV_TIMER;
+    uint32_t cause = 0;
+    if (timer) sim->timer[(size_t)p * sim->algorithm->timers + event->arg] = 0;
+    if (sim->process[p].crashed) return;
+    if (sim->trace)
+        cause = trace_add(sim->trace, (struct trace_entry){.type = timer ? TR_TIMER : TR_CHOICE,
+                                                           .process = p,
+                                                           .arg = event->arg,
+                                                           .cause = event->cause,
+                                                           .time_us = sim_now(sim)});
+    struct cv_event e = {.type = timer ? CV_TIMEOUT : CV_CHOICE, .arg = event->arg};
+    sim_step(sim, p, &e, cause);
+}
+
+static void dispatch(struct sim *sim, uint32_t index) {
+    struct sim_event *event = &sim->event[index];
+    switch (event->type) {
+    case EV_MESSAGE:
+        receive(sim, event);
+        network_free(sim, event);
+        break;
+    case EV_TIMER:
+    case EV_CHOICE: fire(sim, event); break;
+    case EV_DETECT: faults_detect(sim, event); break;
+    case EV_ASK:
+    case EV_DONE: load_event(sim, event); break;
+    default: faults_event(sim, event); break;
+    }
+    event_free(sim, index);
+}
+
+/* All that was wanted has happened; what is still under way may come to rest. */
+static bool all_served(const struct sim *sim) {
+    return sim->budget == 0 && sim->outstanding == 0 && sim->actions_left == 0;
+}
+
+static enum run_end loop(struct sim *sim) {
+    const struct sim_config *config = sim->config;
+    const bool rests = !(sim->algorithm->traits & CV_NEVER_RESTS);
+    const uint64_t time_limit = config->time_limit ? config->time_limit : UINT64_MAX;
+    for (;;) {
+        if (sim->wheel.count == sim->background) return all_served(sim) ? ALL_SERVED : AT_REST;
+        if (!rests && all_served(sim)) return ALL_SERVED;
+        if (sim->result.events >= config->event_limit) return EVENT_LIMIT;
+        uint32_t index = wheel_pop(&sim->wheel);
+        uint64_t now = sim_now(sim);
+        if (now > time_limit) return TIME_LIMIT;
+        if (sim->judge.waiting && !sim->judge.inside && now - sim->progress_us > sim->patience_us)
+            return PATIENCE_LOST;
+        if (park(sim, index)) continue;
+        sim->result.events++;
+        sim->background -= sim->event[index].flags & EVENT_BACKGROUND;
+        if (sim->trace) sim->trace->recording = sim->result.events >= sim->trace->from_event;
+        hash_event(sim, &sim->event[index]);
+        dispatch(sim, index);
+        if (!sim->result.violation_event && sim->judge.belief.value == VIOLATED)
+            sim->result.violation_event = sim->result.events;
+    }
+}
+
+static void start_processes(struct sim *sim) {
+    struct cv_event start = {.type = CV_START};
+    for (cv_pid p = 1; p <= sim->roster.processes; p++) {
+        bool shown = sim->trace && p <= sim->roster.servers;
+        struct trace_entry entry = {.type = TR_START, .process = p};
+        sim_step(sim, p, &start, shown ? trace_add(sim->trace, entry) : 0);
+    }
+}
+
+void sim_run(struct sim *sim, const struct sim_config *config, struct trace *trace) {
+    open_run(sim, config, trace);
+    start_processes(sim);
+    enum run_end end = loop(sim);
+    struct mutex_judge *judge = &sim->judge;
+    struct sim_result *result = &sim->result;
+    mutex_judge_close(judge, sim_now(sim), end);
+    if (!result->violation_event && mutex_judge_violated(judge))
+        result->violation_event = result->events;
+    result->end = end;
+    result->end_us = sim_now(sim);
+    result->entries = judge->entries;
+    result->requests = judge->requests;
+    result->hash = rng_mix(sim->hash);
+    result->delay_us = judge->delay_us_sum;
+    result->wait_us = judge->wait_us_sum;
+    result->wait_us_max = judge->wait_us_max;
+    result->overtakes_max = judge->overtakes_max;
+    result->entries_squared = mutex_judge_squares(judge);
+}
+
+double sim_delay_hops(const struct sim_result *result, const struct sim_config *config) {
+    double hop = distribution_mean(&config->delay);
+    if (result->entries == 0 || hop <= 0) return NAN;
+    return (double)result->delay_us / (double)result->entries / hop;
+}
+
+double sim_fairness(const struct sim_result *result, const struct sim_config *config) {
+    double entries = (double)result->entries;
+    if (result->entries_squared == 0) return 1;
+    return entries * entries / ((double)config->processes * (double)result->entries_squared);
+}

@@ -1,0 +1,272 @@
+#include "sim/scenario.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "base/parse.h"
+#include "catalogue/catalogue.h"
+
+enum { LINE_MAX_BYTES = 1024 };
+
+struct reader {
+    struct scenario *scenario;
+    const char *path;
+    char *error;
+    int line;
+    char *servers, *processes; /* the names as written, until all are known */
+    int servers_line;
+};
+
+__attribute__((format(printf, 2, 3))) static int fail(struct reader *r, const char *format, ...) {
+    int used = snprintf(r->error, SCENARIO_ERROR_MAX, "%s:%d: ", r->path, r->line);
+    va_list arguments;
+    va_start(arguments, format);
+    if (used < SCENARIO_ERROR_MAX)
+        vsnprintf(r->error + used, (size_t)(SCENARIO_ERROR_MAX - used), format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+/* Splits "word rest of the line"; the rest may be empty. */
+static char *rest_of(char *line) {
+    char *rest = line + strcspn(line, " \t");
+    if (*rest) *rest++ = 0;
+    return rest + strspn(rest, " \t");
+}
+
+/* ---- First pass: the algorithm, the settings, the names ---- */
+
+static int read_algorithm(struct reader *r, const char *name) {
+    const struct cv_algorithm *algorithm = catalogue_find(name);
+    char nearest[128];
+    if (r->scenario->config.algorithm) return fail(r, "the algorithm was already named");
+    if (!algorithm) {
+        catalogue_nearest(name, nearest, sizeof nearest);
+        return fail(r, "unknown algorithm '%.40s'%s%s", name, *nearest ? "; did you mean " : "",
+                    nearest);
+    }
+    config_init(&r->scenario->config, algorithm);
+    return 0;
+}
+
+static int read_setting(struct reader *r, const char *word, const char *value) {
+    struct sim_config *config = &r->scenario->config;
+    char error[SIM_ERROR_MAX];
+    if (!config->algorithm) return fail(r, "name the algorithm first");
+    const struct setting *setting = setting_find(word);
+    const struct cv_option *option = option_find(config->algorithm, word);
+    if (!setting && !option)
+        return fail(r, "unknown word '%.40s': not a setting, nor an option of %s", word,
+                    config->algorithm->name);
+    bool flag = setting ? setting->kind == SET_FLAG : option->type == CV_FLAG;
+    if (flag && *value) return fail(r, "%s takes no value", word);
+    int failed = setting ? setting_apply(config, setting, value, error)
+                         : option_apply(config, option, value, error);
+    return failed ? fail(r, "%s", error) : 0;
+}
+
+static int read_head(struct reader *r, char *word, char *rest) {
+    if (strcmp(word, "at") == 0 || strcmp(word, "expect") == 0) return 0;
+    if (strcmp(word, "title") == 0) {
+        snprintf(r->scenario->title, sizeof r->scenario->title, "%s", rest);
+        return 0;
+    }
+    if (strcmp(word, "algorithm") == 0) return read_algorithm(r, rest);
+    if (strcmp(word, "servers") == 0) {
+        free(r->servers);
+        r->servers = strdup(rest);
+        r->servers_line = r->line;
+        return r->servers ? 0 : fail(r, "out of memory");
+    }
+    if (strcmp(word, "processes") == 0 && !isdigit((unsigned char)*rest)) {
+        uint64_t count = 0;
+        for (const char *at = rest; *at; at += strspn(at, " \t"), count++) at += strcspn(at, " \t");
+        if (!r->scenario->config.algorithm) return fail(r, "name the algorithm first");
+        if (!count) return fail(r, "processes: wants names, or how many");
+        r->scenario->config.processes = count;
+        free(r->processes);
+        r->processes = strdup(rest);
+        return r->processes ? 0 : fail(r, "out of memory");
+    }
+    return read_setting(r, word, rest);
+}
+
+static int name_processes(struct reader *r, char *list, cv_pid first, cv_pid last) {
+    char (*names)[ROSTER_NAME_MAX] = r->scenario->config.names;
+    cv_pid p = first;
+    for (char *name; list && (name = strsep(&list, " \t"));) {
+        if (!*name) continue;
+        if (p > last) return fail(r, "more names than there are processes of that kind");
+        if (strlen(name) >= ROSTER_NAME_MAX || strpbrk(name, "|*\"<>&;:#"))
+            return fail(r, "'%.40s' cannot be a name", name);
+        for (cv_pid q = 1; q < p; q++)
+            if (strcmp(names[q], name) == 0) return fail(r, "'%s' is there twice", name);
+        strcpy(names[p++], name);
+    }
+    return p == last + 1 ? 0 : fail(r, "there are %u names for %u processes", p - first,
+                                    last + 1 - first);
+}
+
+static int settle_names(struct reader *r) {
+    struct sim_config *config = &r->scenario->config;
+    char error[SIM_ERROR_MAX];
+    r->line = r->servers_line ? r->servers_line : 1;
+    if (!config->algorithm) return fail(r, "the scenario names no algorithm");
+    if (config_check(config, error) != 0) return fail(r, "%s", error);
+    struct roster roster = config_roster(config);
+    if (!r->servers && !r->processes) return 0;
+    char (*names)[ROSTER_NAME_MAX] = calloc(roster.processes + 1, sizeof *names);
+    if (!names) return fail(r, "out of memory");
+    for (cv_pid p = 1; p <= roster.processes; p++) roster_name(&roster, p, names[p]);
+    config->names = names;
+    if (r->servers && name_processes(r, r->servers, 1, roster.servers) != 0) return -1;
+    if (!r->processes) return 0;
+    return name_processes(r, r->processes, roster.servers + 1, roster.processes);
+}
+
+/* ---- Second pass: what happens, and what must come out ---- */
+
+static int read_order(struct reader *r, struct expectation *e, char *list) {
+    struct roster roster = config_roster(&r->scenario->config);
+    e->type = EXPECT_ORDER;
+    e->order = calloc(strlen(list) + 1, sizeof *e->order);
+    if (!e->order) return fail(r, "out of memory");
+    for (char *name; list && (name = strsep(&list, " \t"));) {
+        if (!*name) continue;
+        cv_pid p = roster_find(&roster, name);
+        if (!p) return fail(r, "there is no process '%.40s'", name);
+        e->order[e->order_count++] = p;
+    }
+    return 0;
+}
+
+static int read_expectation(struct reader *r, struct expectation *e, char *text) {
+    static const char *const numbers[] = {[EXPECT_ENTRIES] = "entries",
+                                          [EXPECT_MESSAGES] = "messages",
+                                          [EXPECT_OVERLAPS] = "overlaps",
+                                          [EXPECT_REFUSED] = "refused"};
+    char *value = rest_of(text);
+    if (strcmp(text, "order") == 0) return read_order(r, e, value);
+    for (int i = EXPECT_ENTRIES; i <= EXPECT_REFUSED; i++) {
+        if (strcmp(text, numbers[i]) != 0) continue;
+        e->type = (enum expectation_type)i;
+        return parse_u64(value, &e->number) == 0
+                   ? 0
+                   : fail(r, "%s: '%.40s' is not a whole number", text, value);
+    }
+    for (int i = 0; i < MUTEX_PROPERTIES; i++) {
+        if (strcmp(text, mutex_property_name[i]) != 0) continue;
+        e->property = i;
+        for (int v = UNKNOWN; v <= VIOLATED; v++)
+            if (strcmp(value, verdict_word((enum verdict_value)v)) == 0)
+                return e->value = (enum verdict_value)v, 0;
+        return fail(r, "%s is held, violated or unknown, not '%.40s'", text, value);
+    }
+    return fail(r, "cannot expect '%.40s'; known: exclusion, deadlock, starvation, bounded_wait, "
+                   "order, entries, messages, overlaps, refused", text);
+}
+
+static int read_body(struct reader *r, char *word, char *rest) {
+    struct scenario *s = r->scenario;
+    char error[SIM_ERROR_MAX];
+    if (strcmp(word, "at") == 0)
+        return action_parse(&s->config, rest, error) == 0 ? 0 : fail(r, "%s", error);
+    if (strcmp(word, "expect") != 0) return 0;
+    struct expectation *grown =
+        realloc(s->expectations, (s->expectation_count + 1) * sizeof *grown);
+    if (!grown) return fail(r, "out of memory");
+    s->expectations = grown;
+    struct expectation *e = &grown[s->expectation_count++];
+    *e = (struct expectation){.line = r->line};
+    return read_expectation(r, e, rest);
+}
+
+/* ---- Reading ---- */
+
+static int each_line(struct reader *r, FILE *file, int (*take)(struct reader *, char *, char *)) {
+    char line[LINE_MAX_BYTES];
+    r->line = 0;
+    rewind(file);
+    while (fgets(line, sizeof line, file)) {
+        r->line++;
+        if (!strchr(line, '\n') && !feof(file)) return fail(r, "the line is too long");
+        line[strcspn(line, "#\r\n")] = 0;
+        for (size_t end = strlen(line); end && isspace((unsigned char)line[end - 1]);)
+            line[--end] = 0;
+        char *word = line + strspn(line, " \t");
+        if (*word && take(r, word, rest_of(word)) != 0) return -1;
+    }
+    return ferror(file) ? fail(r, "cannot be read: %s", strerror(errno)) : 0;
+}
+
+int scenario_read(struct scenario *scenario, const char *path, char error[SCENARIO_ERROR_MAX]) {
+    struct reader r = {.scenario = scenario, .path = path, .error = error};
+    *scenario = (struct scenario){0};
+    FILE *file = fopen(path, "r");
+    if (!file) {
+        snprintf(error, SCENARIO_ERROR_MAX, "%s: %s", path, strerror(errno));
+        return -1;
+    }
+    int failed = each_line(&r, file, read_head);
+    if (!failed) failed = settle_names(&r);
+    if (!failed) failed = each_line(&r, file, read_body);
+    fclose(file);
+    free(r.servers);
+    free(r.processes);
+    if (failed) scenario_free(scenario);
+    return failed;
+}
+
+void scenario_free(struct scenario *scenario) {
+    for (size_t i = 0; i < scenario->expectation_count; i++) free(scenario->expectations[i].order);
+    free(scenario->expectations);
+    config_free(&scenario->config);
+    *scenario = (struct scenario){0};
+}
+
+/* ---- Checking ---- */
+
+static bool order_met(const struct expectation *e, const struct trace *trace) {
+    size_t seen = 0;
+    for (size_t i = 1; i < trace->count; i++) {
+        if (trace->entry[i].type != TR_ENTER) continue;
+        if (seen == e->order_count || e->order[seen] != trace->entry[i].process) return false;
+        seen++;
+    }
+    return seen == e->order_count;
+}
+
+size_t scenario_check(const struct scenario *scenario, const char *path, const struct sim *sim,
+                      const struct trace *trace, FILE *out) {
+    const uint64_t numbers[] = {[EXPECT_ENTRIES] = sim->result.entries,
+                                [EXPECT_MESSAGES] = sim->result.messages,
+                                [EXPECT_OVERLAPS] = sim->judge.overlaps,
+                                [EXPECT_REFUSED] = sim->judge.writes_refused};
+    static const char *const names[] = {[EXPECT_ENTRIES] = "entries",
+                                        [EXPECT_MESSAGES] = "messages",
+                                        [EXPECT_OVERLAPS] = "overlaps",
+                                        [EXPECT_REFUSED] = "refused writes"};
+    size_t unmet = 0;
+    for (size_t i = 0; i < scenario->expectation_count; i++) {
+        const struct expectation *e = &scenario->expectations[i];
+        if (e->type == EXPECT_VERDICT) {
+            const struct verdict *verdict = &sim->judge.verdict[e->property];
+            if (verdict->value == e->value) continue;
+            fprintf(out, "%s:%d: %s: %s, not %s as expected\n", path, e->line,
+                    mutex_property_name[e->property], verdict_word(verdict->value),
+                    verdict_word(e->value));
+        } else if (e->type == EXPECT_ORDER) {
+            if (order_met(e, trace)) continue;
+            fprintf(out, "%s:%d: they entered in another order\n", path, e->line);
+        } else {
+            if (numbers[e->type] == e->number) continue;
+            fprintf(out, "%s:%d: %llu %s, not %llu as expected\n", path, e->line,
+                    (unsigned long long)numbers[e->type], names[e->type],
+                    (unsigned long long)e->number);
+        }
+        unmet++;
+    }
+    return unmet;
+}

@@ -1,0 +1,53 @@
+/* Scenarios: runs written down, with what must come out of them.
+ *
+ *   # comment
+ *   title A coordinator forgets its vote
+ *   algorithm quorum
+ *   servers Coord1 Coord2 Coord3      names, for those that serve
+ *   processes Part1 Part2             names, or how many
+ *   m 2                               an option of the algorithm, or any setting of `conclave sim`
+ *   at 5ms Coord2 crash               what happens when, in order of time
+ *   expect exclusion violated         what must come out */
+#ifndef CV_SIM_SCENARIO_H
+#define CV_SIM_SCENARIO_H
+
+#include "sim/sim.h"
+#include "sim/trace.h"
+
+enum expectation_type {
+    EXPECT_VERDICT,  /* property, value */
+    EXPECT_ENTRIES,  /* number */
+    EXPECT_MESSAGES, /* number */
+    EXPECT_OVERLAPS, /* number */
+    EXPECT_REFUSED,  /* number */
+    EXPECT_ORDER,    /* of entries: pids */
+};
+
+struct expectation {
+    enum expectation_type type;
+    int line;
+    int property;
+    enum verdict_value value;
+    uint64_t number;
+    cv_pid *order; /* owned */
+    size_t order_count;
+};
+
+struct scenario {
+    char title[128];
+    struct sim_config config;
+    struct expectation *expectations;
+    size_t expectation_count;
+};
+
+enum { SCENARIO_ERROR_MAX = 512 };
+
+/* Returns 0, or -1 and "FILE:LINE: what is wrong" in `error`. */
+int scenario_read(struct scenario *scenario, const char *path, char error[SCENARIO_ERROR_MAX]);
+void scenario_free(struct scenario *scenario);
+
+/* Writes a line for each expectation that the run did not meet and returns how many there are. */
+size_t scenario_check(const struct scenario *scenario, const char *path, const struct sim *sim,
+                      const struct trace *trace, FILE *out);
+
+#endif

@@ -1,0 +1,170 @@
+/* The simulator: virtual time, a network, faults and a load, around the processes of one run.
+ *
+ * Everything that happens is an event in one timer wheel; equal times keep the order of insertion, so
+ * the configuration alone decides the run.  One struct sim serves run after run without new memory. */
+#ifndef CV_SIM_H
+#define CV_SIM_H
+
+#include "base/arena.h"
+#include "base/wheel.h"
+#include "judge/mutex.h"
+#include "sim/config.h"
+
+struct trace;
+
+struct sim_result {
+    uint64_t events, messages, entries, requests, end_us, hash;
+    uint64_t by_kind[CV_KINDS_MAX]; /* messages sent */
+    uint64_t lost, crashes;
+    enum run_end end;
+    uint64_t violation_event; /* how many events had happened at the first violation, or 0 */
+    uint64_t delay_us, wait_us;       /* summed over the entries: since wanted and free, since wanted */
+    uint64_t wait_us_max, overtakes_max;
+    uint64_t entries_squared; /* summed over the competitors */
+};
+
+/* Message times before the entry, on average; NAN when nobody entered or messages take no time. */
+double sim_delay_hops(const struct sim_result *result, const struct sim_config *config);
+/* Jain's index over the competitors' entries: 1 when all had the same, 1/N when one had them all. */
+double sim_fairness(const struct sim_result *result, const struct sim_config *config);
+
+enum sim_event_type {
+    EV_MESSAGE, /* process, from, kind, size, body */
+    EV_TIMER,   /* process; arg: timer */
+    EV_CHOICE,  /* process; arg: the answer */
+    EV_DETECT,  /* process hears of `from`; arg: CV_DOWN or CV_UP */
+    EV_ASK,     /* process: its application wants the lock; arg: APP_QUEUED, when it had to wait */
+    EV_DONE,    /* process: its application is done with the lock; all above wait out a pause */
+    EV_ACTION,  /* arg: index of a scheduled action */
+    EV_RECOVER, /* process; arg: amnesia */
+    EV_RESUME,  /* process */
+    EV_NOTICE,  /* process: the detector may now say that it is down; arg: of which outage */
+    EV_TRUST,   /* process: the detector says that it is back */
+    EV_HEAL,
+    EV_CRASH_SOME, /* the faults drawn at a rate, each of which draws its successor */
+    EV_PAUSE_SOME,
+    EV_PARTITION,
+};
+
+enum { SIM_BODY_MAX = 24 };
+enum { /* flags */
+    EVENT_BACKGROUND = 1, /* a fault generator, which keeps no run alive */
+    EVENT_PARKED = 2,     /* out of the wheel until its process runs on */
+};
+
+struct sim_event {
+    struct wheel_node node;
+    cv_pid process, from;
+    uint32_t size;
+    uint32_t arg;   /* for a long body: its place among the long bodies */
+    uint32_t cause; /* the trace entry behind it, while tracing */
+    uint16_t kind;
+    uint8_t type, flags;
+    _Alignas(8) unsigned char body[SIM_BODY_MAX];
+};
+_Static_assert(sizeof(struct sim_event) == 64, "an event is one cache line");
+
+enum app_phase { APP_IDLE, APP_WAITING, APP_INSIDE };
+enum { APP_QUEUED = 1 };
+
+struct sim_process {
+    uint64_t state; /* where its state begins, in bytes */
+    uint64_t saved; /* where its durable prefix is kept */
+    uint64_t hold_us;
+    uint32_t rows, durable;
+    uint32_t arrival; /* EV_ASK under way: the next request */
+    uint32_t next;    /* EV_DONE, or the EV_ASK of a request that had to wait */
+    uint32_t backlog; /* requests that came while it was busy */
+    uint32_t outages; /* crashes and pauses so far */
+    bool crashed, paused, suspected;
+    uint8_t app;
+    struct wheel_list parked; /* what waits for the end of a pause */
+    float clock;              /* how fast its clock runs */
+};
+
+struct channel { /* a scheduled exception to the run's delay or to its reliability */
+    cv_pid from, to;
+    bool delayed;
+    struct distribution delay;
+    uint64_t lose;
+};
+
+struct fifo_slot { /* when the newest message of a channel arrives */
+    uint64_t channel, arrives_us;
+};
+
+struct sim {
+    const struct sim_config *config;
+    const struct cv_algorithm *algorithm;
+    struct trace *trace; /* NULL: nobody is looking */
+    struct roster roster;
+    struct cv_env env;
+    struct cv_out out;
+    struct wheel wheel;
+    struct rng rng;
+    struct arena fixed, event_arena, body_arena;
+    struct sim_event *event;
+    uint32_t event_count, event_free;
+    uint32_t body_free[32]; /* long bodies by power of two, in units of 64 bytes */
+    struct sim_process *process;
+    unsigned char *state;
+    uint32_t *timer; /* event of each timer of each process */
+    uint64_t hash;
+    uint64_t background;   /* pending events that keep no run alive */
+    uint64_t budget;       /* requests that may still be made */
+    uint64_t outstanding;  /* processes that wait or are inside */
+    uint64_t actions_left; /* scheduled ones */
+    bool scheduled;        /* the actions say who asks when */
+    uint64_t progress_us;  /* when the lock last made progress */
+    uint64_t patience_us;
+    const unsigned char *side; /* of a partition, by pid; NULL: none */
+    unsigned char *random_side;
+    struct channel *channel;
+    size_t channel_count;
+    struct fifo_slot *fifo;
+    uint64_t fifo_used, fifo_size;
+    struct mutex_judge judge;
+    struct sim_result result;
+};
+
+/* Returns 0, or -1 when the system has no addresses left. */
+int sim_open(struct sim *sim);
+void sim_close(struct sim *sim);
+/* Runs a checked configuration to its end; `trace` may be NULL.  Never fails. */
+void sim_run(struct sim *sim, const struct sim_config *config, struct trace *trace);
+
+/* ---- Between the simulator's files ---- */
+
+/* run.c */
+uint32_t sim_schedule(struct sim *sim, uint64_t time, enum sim_event_type type, cv_pid process);
+void sim_cancel(struct sim *sim, uint32_t *event);
+void sim_step(struct sim *sim, cv_pid p, const struct cv_event *event, uint32_t cause);
+static inline uint64_t sim_now(const struct sim *sim) { return sim->wheel.now; }
+static inline void *sim_state(const struct sim *sim, cv_pid p) {
+    return sim->state + sim->process[p].state;
+}
+
+/* network.c */
+void network_open(struct sim *sim);
+void network_send(struct sim *sim, cv_pid from, const struct cv_send *send, uint32_t cause);
+const void *network_body(const struct sim *sim, const struct sim_event *event);
+void network_free(struct sim *sim, struct sim_event *event);
+bool network_cut(const struct sim *sim, cv_pid a, cv_pid b);
+void network_partition(struct sim *sim, const unsigned char *side);
+void network_partition_at_random(struct sim *sim);
+void network_except(struct sim *sim, const struct sim_action *action);
+
+/* faults.c */
+void faults_open(struct sim *sim);
+void faults_event(struct sim *sim, const struct sim_event *event);
+void faults_detect(struct sim *sim, const struct sim_event *event);
+
+/* load.c */
+void load_open(struct sim *sim);
+void load_ask(struct sim *sim, cv_pid p, uint64_t hold_us);
+void load_event(struct sim *sim, const struct sim_event *event);
+void load_told(struct sim *sim, cv_pid p, const struct cv_tell *tell);
+void load_crashed(struct sim *sim, cv_pid p);
+void load_recovered(struct sim *sim, cv_pid p);
+
+#endif

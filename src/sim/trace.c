@@ -1,0 +1,161 @@
+/* Recording what happens, and cutting out what led to a violation. */
+#include "sim/trace.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void *grown(void *memory, size_t *room, size_t needed, size_t item) {
+    if (needed <= *room) return memory;
+    size_t wanted = *room ? *room * 2 : 1024;
+    if (wanted < needed) wanted = needed;
+    memory = realloc(memory, wanted * item);
+    cv_assert(memory);
+    *room = wanted;
+    return memory;
+}
+
+void trace_open(struct trace *trace, const struct sim_config *config) {
+    *trace = (struct trace){.algorithm = config->algorithm,
+                            .roster = config_roster(config),
+                            .count = 1,
+                            .text_used = 1,
+                            .recording = true};
+}
+
+void trace_close(struct trace *trace) {
+    free(trace->entry);
+    free(trace->bytes);
+    free(trace->text);
+    *trace = (struct trace){0};
+}
+
+uint32_t trace_add(struct trace *trace, struct trace_entry entry) {
+    if (!trace->recording) return 0;
+    if (trace->count > TRACE_ENTRIES_MAX) return trace->full = true, 0;
+    trace->entry = grown(trace->entry, &trace->room, trace->count + 1, sizeof entry);
+    uint32_t index = (uint32_t)trace->count++;
+    trace->entry[index] = entry;
+    if (entry.match && (entry.type == TR_RECEIVE || entry.type == TR_LOST) &&
+        !trace->entry[entry.match].match)
+        trace->entry[entry.match].match = index;
+    return index;
+}
+
+uint32_t trace_body(struct trace *trace, const void *body, uint32_t size) {
+    size_t at = trace->bytes_used, needed = at + ((size + 7) & ~7u);
+    trace->bytes = grown(trace->bytes, &trace->bytes_room, needed, 1);
+    memcpy(trace->bytes + at, body, size);
+    trace->bytes_used = needed;
+    return (uint32_t)at;
+}
+
+void trace_state(struct trace *trace, uint32_t entry, const void *state, cv_pid first) {
+    const struct cv_record *record = trace->algorithm->state;
+    int length = record_print(NULL, 0, record, state, first, CV_SHOWN, &trace->roster);
+    if (length <= 0) return;
+    size_t at = trace->text_used, size = (size_t)length + 1;
+    trace->text = grown(trace->text, &trace->text_room, at + size, 1);
+    record_print(trace->text + at, size, record, state, first, CV_SHOWN, &trace->roster);
+    trace->text_used = at + size;
+    trace->entry[entry].note = (uint32_t)at;
+}
+
+char *trace_message(const struct trace *trace, const struct trace_entry *entry, char *buffer,
+                    size_t size) {
+    const struct cv_record *record = &trace->algorithm->messages[entry->kind];
+    int used = snprintf(buffer, size, "%s ", record->name);
+    if (record_print(buffer + used, size - (size_t)used, record, trace->bytes + entry->body, 1,
+                     CV_SHOWN, &trace->roster) == 0)
+        buffer[used - 1] = 0;
+    return buffer;
+}
+
+/* ---- The cut ---- */
+
+static bool is_fault(enum trace_type type) { return type >= TR_CRASH; }
+
+/* The entry and everything that it came from. */
+static void keep_causes(struct trace *trace, uint32_t index) {
+    for (; index && !trace->entry[index].kept; index = trace->entry[index].cause)
+        trace->entry[index].kept = true;
+}
+
+/* All that a process did and saw from its last request before `end` up to `end`. */
+static void keep_attempt(struct trace *trace, cv_pid p, size_t end) {
+    for (size_t i = end; i > 0; i--) {
+        const struct trace_entry *entry = &trace->entry[i];
+        if (entry->process != p) continue;
+        keep_causes(trace, (uint32_t)i);
+        if (entry->type == TR_ASK) break;
+    }
+}
+
+/* Closes the cut: the arrival of what was sent and the faults of those who take part. */
+static void keep_context(struct trace *trace, size_t end) {
+    bool *involved = calloc(trace->roster.processes + 1, 1);
+    size_t begin = 0;
+    cv_assert(involved);
+    for (size_t i = 1; i <= end; i++) {
+        if (!trace->entry[i].kept) continue;
+        if (!begin) begin = i;
+        involved[trace->entry[i].process] = true;
+        if (trace->entry[i].type == TR_SEND && trace->entry[i].match <= end)
+            trace->entry[trace->entry[i].match].kept = true;
+    }
+    for (size_t i = begin ? begin : 1; i <= end; i++) {
+        struct trace_entry *entry = &trace->entry[i];
+        if (is_fault(entry->type) && (!entry->process || involved[entry->process]))
+            entry->kept = true;
+        if (entry->type == TR_REFUSED && involved[entry->process]) entry->kept = true;
+    }
+    trace->entry[0].kept = false;
+    free(involved);
+}
+
+static size_t overlap_at(const struct trace *trace, const struct mutex_judge *judge) {
+    for (size_t i = 1; i < trace->count; i++)
+        if (trace->entry[i].type == TR_ENTER && trace->entry[i].process == judge->culprit[1] &&
+            trace->entry[i].time_us == judge->belief.at_us)
+            return i;
+    return trace->count - 1;
+}
+
+/* Nobody gets in: what died or got lost after the last entry, and what the dead last did. */
+static void keep_losses(struct trace *trace) {
+    size_t last_entry = trace->count - 1;
+    while (last_entry > 1 && trace->entry[last_entry].type != TR_ENTER) last_entry--;
+    for (size_t i = 1; i < trace->count; i++) {
+        const struct trace_entry *entry = &trace->entry[i];
+        if (entry->type == TR_LOST && i > last_entry) keep_causes(trace, (uint32_t)i);
+        if (entry->type != TR_CRASH) continue;
+        size_t before = i - 1;
+        while (before > 0 && trace->entry[before].process != entry->process) before--;
+        keep_causes(trace, (uint32_t)before);
+        keep_causes(trace, (uint32_t)i);
+    }
+}
+
+void trace_cut(struct trace *trace, const struct mutex_judge *judge) {
+    if (trace->count < 2) return;
+    size_t end = trace->count - 1;
+    trace->cut = true;
+    if (judge->belief.value == VIOLATED) {
+        end = overlap_at(trace, judge);
+        keep_attempt(trace, judge->culprit[0], end);
+        keep_attempt(trace, judge->culprit[1], end);
+    } else {
+        for (cv_pid p = 1; p <= trace->roster.processes; p++)
+            if (judge->of[p].waiting) keep_attempt(trace, p, end);
+        keep_losses(trace);
+    }
+    keep_context(trace, end);
+}
+
+void trace_write(const struct trace *trace, enum trace_format format, const char *title, FILE *out) {
+    switch (format) {
+    case TRACE_TEXT: trace_write_text(trace, out); break;
+    case TRACE_MERMAID: trace_write_mermaid(trace, title, out); break;
+    case TRACE_JSON: trace_write_json(trace, title, out); break;
+    case TRACE_SVG: trace_write_svg(trace, title, out); break;
+    }
+}
