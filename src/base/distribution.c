@@ -46,12 +46,14 @@ int distribution_parse(const char *text, struct distribution *result) {
 }
 
 char *distribution_format(char *buffer, size_t size, const struct distribution *d) {
-    switch (d->kind) {
-    case CONSTANT: snprintf(buffer, size, "%.0fus", d->a); break;
-    case UNIFORM: snprintf(buffer, size, "uniform:%.0fus,%.0fus", d->a, d->b); break;
-    case EXPONENTIAL: snprintf(buffer, size, "exponential:%.0fus", d->a); break;
-    case LOGNORMAL: snprintf(buffer, size, "lognormal:%.0fus,%.17g", d->a, d->b); break;
-    }
+    char a[32], b[32] = "";
+    format_us(a, sizeof a, (uint64_t)d->a);
+    if (d->kind == UNIFORM) format_us(b, sizeof b, (uint64_t)d->b);
+    if (d->kind == LOGNORMAL) format_real(b, sizeof b, d->b);
+    if (d->kind == CONSTANT)
+        snprintf(buffer, size, "%s", a);
+    else
+        snprintf(buffer, size, "%s:%s%s%s", names[d->kind], a, *b ? "," : "", b);
     return buffer;
 }
 

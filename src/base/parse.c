@@ -96,6 +96,21 @@ int parse_fraction(const char *text, double *result) {
     return 0;
 }
 
+char *format_real(char *buffer, size_t size, double value) {
+    for (int digits = 1; digits <= 17; digits++) {
+        snprintf(buffer, size, "%.*g", digits, value);
+        if (strtod(buffer, NULL) == value) break;
+    }
+    return buffer;
+}
+
+char *format_us(char *buffer, size_t size, uint64_t us) {
+    const char *unit = us == 0 ? "us" : us % 1000000 == 0 ? "s" : us % 1000 == 0 ? "ms" : "us";
+    uint64_t scale = *unit == 's' ? 1000000 : *unit == 'm' ? 1000 : 1;
+    snprintf(buffer, size, "%llu%s", (unsigned long long)(us / scale), unit);
+    return buffer;
+}
+
 char *format_duration(char *buffer, size_t size, double us) {
     const char *name = "us";
     double scale = 1;

@@ -1,10 +1,11 @@
 /* A timer wheel: pending events in order of time, then of insertion, at a constant cost each.
  *
- * Level k has 64 slots of 64^k ticks.  A node sits on the level of the highest digit (base 64) in
- * which its time differs from the present, so it moves down at most once per level, and whatever
- * shares a slot was inserted in the order in which it stands there: an earlier node of the same time
- * has always been moved down before a later one can be inserted below.  Nodes are records of the
- * caller that begin with a wheel_node, addressed by index; index 0 means none. */
+ * The lowest level has a slot for each of 4,096 ticks, so that what is near goes to its place at once;
+ * each level above has 64 slots, as wide as the whole level below.  A node sits on the lowest level
+ * whose span it shares with the present, so it moves down at most once per level, and whatever shares
+ * a slot was inserted in the order in which it stands there: an earlier node of the same time has
+ * always been moved down before a later one can be inserted below.  Nodes are records of the caller,
+ * 64 bytes each, that begin with a wheel_node, addressed by index; index 0 means none. */
 #ifndef CV_BASE_WHEEL_H
 #define CV_BASE_WHEEL_H
 
@@ -13,7 +14,14 @@
 
 #include "base/assert.h"
 
-enum { WHEEL_BITS = 6, WHEEL_SLOTS = 1 << WHEEL_BITS, WHEEL_LEVELS = 11 };
+enum {
+    WHEEL_NEAR_BITS = 12,
+    WHEEL_NEAR = 1 << WHEEL_NEAR_BITS,
+    WHEEL_BITS = 6,
+    WHEEL_SLOTS = 1 << WHEEL_BITS,
+    WHEEL_LEVELS = 9, /* above the lowest: together they span 64 bits */
+    WHEEL_NODE_BYTES = 64,
+};
 
 struct wheel_node {
     uint64_t time;
@@ -25,17 +33,17 @@ struct wheel_list {
 };
 
 struct wheel {
-    uint64_t now;
-    unsigned char *nodes; /* the caller's records */
-    size_t stride;        /* bytes from one to the next */
-    uint64_t count;
-    uint32_t levels; /* bit per level that holds anything */
-    uint64_t occupied[WHEEL_LEVELS];
-    struct wheel_list slot[WHEEL_LEVELS][WHEEL_SLOTS];
+    uint64_t now, count;
+    unsigned char *nodes;  /* the caller's records */
+    uint64_t near_words;   /* bit per word of near_slots that is not zero */
+    uint64_t near_slots[WHEEL_NEAR / 64];
+    uint64_t far_slots[WHEEL_LEVELS];
+    struct wheel_list near[WHEEL_NEAR];
+    struct wheel_list far[WHEEL_LEVELS][WHEEL_SLOTS];
 };
 
 static inline struct wheel_node *wheel_at(const struct wheel *w, uint32_t index) {
-    return (struct wheel_node *)(w->nodes + w->stride * index);
+    return (struct wheel_node *)(void *)(w->nodes + (size_t)index * WHEEL_NODE_BYTES);
 }
 
 static inline void wheel_append(const struct wheel *w, struct wheel_list *list, uint32_t index) {
@@ -61,26 +69,38 @@ static inline void wheel_unlink(const struct wheel *w, struct wheel_list *list, 
         list->last = node->prev;
 }
 
+static inline unsigned wheel_shift(unsigned level) {
+    return WHEEL_NEAR_BITS + WHEEL_BITS * level;
+}
+
+/* For a time that does not share the lowest level with the present. */
 static inline unsigned wheel_level(uint64_t now, uint64_t time) {
-    return now == time ? 0 : (unsigned)(63 - __builtin_clzll(now ^ time)) / WHEEL_BITS;
+    return (unsigned)(63 - __builtin_clzll(now ^ time) - WHEEL_NEAR_BITS) / WHEEL_BITS;
 }
 
 static inline unsigned wheel_slot(uint64_t time, unsigned level) {
-    return (unsigned)(time >> (WHEEL_BITS * level)) & (WHEEL_SLOTS - 1);
+    return (unsigned)(time >> wheel_shift(level)) & (WHEEL_SLOTS - 1);
 }
 
 static inline void wheel_place(struct wheel *w, uint32_t index) {
     uint64_t time = wheel_at(w, index)->time;
-    unsigned level = wheel_level(w->now, time), slot = wheel_slot(time, level);
-    wheel_append(w, &w->slot[level][slot], index);
-    w->occupied[level] |= (uint64_t)1 << slot;
-    w->levels |= 1u << level;
+    if ((time ^ w->now) < WHEEL_NEAR) {
+        unsigned slot = (unsigned)time & (WHEEL_NEAR - 1);
+        wheel_append(w, &w->near[slot], index);
+        w->near_slots[slot / 64] |= (uint64_t)1 << slot % 64;
+        w->near_words |= (uint64_t)1 << slot / 64;
+    } else {
+        unsigned level = wheel_level(w->now, time), slot = wheel_slot(time, level);
+        wheel_append(w, &w->far[level][slot], index);
+        w->far_slots[level] |= (uint64_t)1 << slot;
+    }
 }
 
-static inline void wheel_clear_if_empty(struct wheel *w, unsigned level, unsigned slot) {
-    if (w->slot[level][slot].first) return;
-    w->occupied[level] &= ~((uint64_t)1 << slot);
-    if (!w->occupied[level]) w->levels &= ~(1u << level);
+static inline void wheel_unlink_near(struct wheel *w, unsigned slot, uint32_t index) {
+    wheel_unlink(w, &w->near[slot], index);
+    if (w->near[slot].first) return;
+    w->near_slots[slot / 64] &= ~((uint64_t)1 << slot % 64);
+    if (!w->near_slots[slot / 64]) w->near_words &= ~((uint64_t)1 << slot / 64);
 }
 
 static inline void wheel_insert(struct wheel *w, uint32_t index, uint64_t time) {
@@ -92,22 +112,27 @@ static inline void wheel_insert(struct wheel *w, uint32_t index, uint64_t time) 
 
 static inline void wheel_remove(struct wheel *w, uint32_t index) {
     uint64_t time = wheel_at(w, index)->time;
-    unsigned level = wheel_level(w->now, time), slot = wheel_slot(time, level);
-    wheel_unlink(w, &w->slot[level][slot], index);
-    wheel_clear_if_empty(w, level, slot);
     w->count--;
+    if ((time ^ w->now) < WHEEL_NEAR) {
+        wheel_unlink_near(w, (unsigned)time & (WHEEL_NEAR - 1), index);
+    } else {
+        unsigned level = wheel_level(w->now, time), slot = wheel_slot(time, level);
+        wheel_unlink(w, &w->far[level][slot], index);
+        if (!w->far[level][slot].first) w->far_slots[level] &= ~((uint64_t)1 << slot);
+    }
 }
 
-/* Spreads the earliest occupied slot above level 0 over the levels below it. */
+/* Spreads the earliest far slot over the levels below it. */
 static inline void wheel_cascade(struct wheel *w) {
-    unsigned level = (unsigned)__builtin_ctz(w->levels);
-    unsigned slot = (unsigned)__builtin_ctzll(w->occupied[level]);
-    unsigned shift = WHEEL_BITS * level;
-    uint64_t above = shift + WHEEL_BITS < 64 ? w->now >> (shift + WHEEL_BITS) << WHEEL_BITS : 0;
-    w->now = (above | slot) << shift;
-    uint32_t index = w->slot[level][slot].first;
-    w->slot[level][slot] = (struct wheel_list){0};
-    wheel_clear_if_empty(w, level, slot);
+    unsigned level = 0;
+    while (!w->far_slots[level]) level++;
+    unsigned slot = (unsigned)__builtin_ctzll(w->far_slots[level]);
+    unsigned above = wheel_shift(level) + WHEEL_BITS;
+    uint64_t high = above < 64 ? w->now >> above << above : 0;
+    w->now = high | (uint64_t)slot << wheel_shift(level);
+    uint32_t index = w->far[level][slot].first;
+    w->far[level][slot] = (struct wheel_list){0};
+    w->far_slots[level] &= ~((uint64_t)1 << slot);
     while (index) {
         uint32_t next = wheel_at(w, index)->next;
         wheel_place(w, index);
@@ -118,12 +143,12 @@ static inline void wheel_cascade(struct wheel *w) {
 /* Takes out the earliest node and moves the present to its time; 0 when there is none. */
 static inline uint32_t wheel_pop(struct wheel *w) {
     if (!w->count) return 0;
-    while (!(w->levels & 1)) wheel_cascade(w);
-    unsigned slot = (unsigned)__builtin_ctzll(w->occupied[0]);
-    uint32_t index = w->slot[0][slot].first;
+    while (!w->near_words) wheel_cascade(w);
+    unsigned word = (unsigned)__builtin_ctzll(w->near_words);
+    unsigned slot = word * 64 + (unsigned)__builtin_ctzll(w->near_slots[word]);
+    uint32_t index = w->near[slot].first;
     w->now = wheel_at(w, index)->time;
-    wheel_unlink(w, &w->slot[0][slot], index);
-    wheel_clear_if_empty(w, 0, slot);
+    wheel_unlink_near(w, slot, index);
     w->count--;
     return index;
 }

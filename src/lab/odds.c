@@ -10,16 +10,14 @@
 #include "mutex/mutex.h"
 #include "sim/sim.h"
 
-#define LN_10    2.302585092994045684017991454684364208L
-#define PER_HOUR / 3600.0
+#define LN_10 2.302585092994045684017991454684364208L
 
+#define ROW(N, M, SECONDS, BOUND)                                                                  \
+    { {N, M, SECONDS / 3600.0}, #SECONDS "s/hour", BOUND }
 const struct odds_row odds_table[ODDS_ROWS] = {
-    {{8, 5, 3 PER_HOUR}, "3s/hour", -5},     {{8, 6, 3 PER_HOUR}, "3s/hour", -11},
-    {{16, 9, 3 PER_HOUR}, "3s/hour", -4},    {{16, 12, 3 PER_HOUR}, "3s/hour", -21},
-    {{32, 17, 3 PER_HOUR}, "3s/hour", -4},   {{32, 24, 3 PER_HOUR}, "3s/hour", -43},
-    {{8, 5, 30 PER_HOUR}, "30s/hour", -3},   {{8, 6, 30 PER_HOUR}, "30s/hour", -7},
-    {{16, 9, 30 PER_HOUR}, "30s/hour", -2},  {{16, 12, 30 PER_HOUR}, "30s/hour", -13},
-    {{32, 17, 30 PER_HOUR}, "30s/hour", -2}, {{32, 24, 30 PER_HOUR}, "30s/hour", -27},
+    ROW(8, 5, 3, -5),   ROW(8, 6, 3, -11),    ROW(16, 9, 3, -4),   ROW(16, 12, 3, -21),
+    ROW(32, 17, 3, -4), ROW(32, 24, 3, -43),  ROW(8, 5, 30, -3),   ROW(8, 6, 30, -7),
+    ROW(16, 9, 30, -2), ROW(16, 12, 30, -13), ROW(32, 17, 30, -2), ROW(32, 24, 30, -27),
 };
 
 /* ---- The formula ---- */
@@ -57,8 +55,9 @@ long double odds_log10(const struct odds_case *c) {
     struct exact_sum term = {0, 0}; /* the logarithm of C(m,k) p^k (1-p)^(m-k) */
     struct log_sum all = {-INFINITY, 0};
     exact_add(&term, (long double)m * log_not_p);
-    for (uint64_t k = 0; k <= m; k++) {
+    for (uint64_t k = 0;; k++) {
         if (k >= needed) log_add(&all, term.sum);
+        if (k == m) break;
         exact_add(&term, logl((long double)(m - k) / (long double)(k + 1)));
         exact_add(&term, log_p);
         exact_add(&term, -log_not_p);
@@ -99,8 +98,8 @@ static void set_option(struct sim_config *config, const char *name, uint64_t val
     config->option[option_find(config->algorithm, name) - config->algorithm->options] = value;
 }
 
-/* What all runs begin with: p1 enters with the grants of the first m coordinators, as its requests to
- * the others are late, and stays inside to the end. */
+/* What all runs begin with: p1 enters with the grants of the first m coordinators, as its requests
+ * to the others are late, and stays inside to the end. */
 static int prepare(struct sim_config *config, const struct odds_case *c) {
     const cv_pid n = (cv_pid)c->n, p1 = n + 1;
     config_init(config, &cv_quorum);
@@ -121,7 +120,8 @@ static int prepare(struct sim_config *config, const struct odds_case *c) {
     return 0;
 }
 
-/* Restarts each of the m with the given probability, then lets p2 ask.  Returns how many restarted. */
+/* Restarts each of the m with the given probability, then lets p2 ask.  Returns how many restarted.
+ */
 static uint64_t schedule_restarts(struct sim_config *config, const struct odds_case *c,
                                   double probability, struct rng *rng) {
     uint64_t restarts = 0, at = RESTARTS_US;
@@ -229,8 +229,8 @@ int odds_simulate(const struct odds_case *c, uint64_t runs, uint64_t seed,
     struct sim_config config;
     struct reporter reporter = {.progress = progress, .next_s = now_s() + 0.5};
     uint64_t *violated = calloc(c->m + 1, sizeof *violated);
-    *estimate = (struct odds_estimate){.runs = runs,
-                                       .sampling_probability = sampling_probability(c)};
+    *estimate =
+        (struct odds_estimate){.runs = runs, .sampling_probability = sampling_probability(c)};
     int failed = !violated || prepare(&config, c) != 0 || sim_open(&sim) != 0 ? -1 : 0;
     if (!failed) {
         config.seed = seed;

@@ -1,10 +1,11 @@
 /* How likely it is that restarts break a quorum: by the formula, and measured with the real lock.
  *
  * A competitor is inside with the grants of m of n coordinators.  Each of the m restarts within the
- * window, and forgets its grant, with probability p.  A second competitor can enter as soon as 2m-n of
- * them have: together with the n-m that never granted, they are m again.
+ * window, and forgets its grant, with probability p.  A second competitor can enter as soon as 2m-n
+ * of them have: together with the n-m that never granted, they are m again.
  *
- * Probabilities are carried as decimal logarithms, because they are often too small for a double. */
+ * Probabilities are carried as decimal logarithms, because they are often too small for a double.
+ */
 #ifndef CV_LAB_ODDS_H
 #define CV_LAB_ODDS_H
 
@@ -40,17 +41,18 @@ extern const struct odds_row odds_table[ODDS_ROWS];
 
 struct odds_estimate {
     uint64_t runs, violated_runs;
-    double sampling_probability; /* of a restart, in the runs */
-    long double log10;           /* of the estimate */
-    long double error_log10;     /* of its standard error */
+    double sampling_probability;       /* of a restart, in the runs */
+    long double log10;                 /* of the estimate */
+    long double error_log10;           /* of its standard error */
     long double low_log10, high_log10; /* 95% interval */
     bool formula_inside;
 };
 
-/* Measures the same in simulated runs of the `quorum` lock, whose judge says what was violated.  Rare
- * violations are drawn more often than they are, and weighted back (importance sampling).  Takes n up
- * to ODDS_SIMULATED_N_MAX and at least ODDS_RUNS_MIN runs.  `progress` may be NULL; it is called now
- * and then if this takes long, and then once at the end.  Returns 0, or -1 when memory runs out. */
+/* Measures the same in simulated runs of the `quorum` lock, whose judge says what was violated.
+ * Rare violations are drawn more often than they are, and weighted back (importance sampling).
+ * Takes n up to ODDS_SIMULATED_N_MAX and at least ODDS_RUNS_MIN runs.  `progress` may be NULL; it
+ * is called now and then if this takes long, and then once at the end.  Returns 0, or -1 when
+ * memory runs out. */
 int odds_simulate(const struct odds_case *c, uint64_t runs, uint64_t seed,
                   void (*progress)(size_t done, size_t all), struct odds_estimate *estimate);
 

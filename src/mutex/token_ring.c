@@ -4,19 +4,23 @@
  * rests.  0 to N-1 message times before the entry.
  *
  * What breaks it: the crash of the holder loses the token, and the crash of anyone else breaks the
- * ring.  With the option `repair` the processes act on a failure detector:
+ * ring; a duplicated message is a second token.  With the option `repair` the processes act on a
+ * failure detector:
  *   - the dead are skipped;
- *   - who finds that its successor died sends a PROBE round the ring, behind the token if there still
- *     is one (channels are FIFO).  The PROBE stops at the holder, at a process that knows of a newer
- *     token, and at a lower-numbered process that probes too.  If it comes back, the token is lost and
- *     its maker makes a new one, of a higher epoch that no other maker can choose;
- *   - a token of an older epoch than one has seen is destroyed.
- * A wrong suspicion still makes two tokens: the slow holder of the old one does not know.  Its entries
- * carry an older epoch, so a resource that checks fencing tokens refuses them. */
+ *   - a token has an epoch, and each process destroys tokens older than the newest that it heard of;
+ *   - who finds that its successor died sends a PROBE with a higher epoch, which no other process can
+ *     choose, round the ring.  Whoever the PROBE visits has then heard of that epoch.  It ends at the
+ *     holder, whose token takes on the epoch, and where a newer one is known; if it comes back, no
+ *     older token can let anybody in any more, and its maker makes a new one.  Who destroys a token
+ *     sends a PROBE too, and one that got lost is sent again after a random time.
+ * A wrong suspicion still makes two tokens: the slow holder of the old one is not visited.  Its entry
+ * has an older epoch, so a resource that checks fencing tokens refuses it.  Repair relies on
+ * connections that break in a crash: what was sent to the life before is not received in the next. */
 #include "mutex/mutex.h"
 
 enum { TOKEN, PROBE, KINDS };
-enum { REPAIR, OPTIONS };
+enum { REPAIR, AGAIN, OPTIONS };
+enum { PROBE_TIMER, TIMERS };
 
 #define TOKEN_FIELDS(F, R)  \
     F(R, u32, epoch, SHOWN) \
@@ -25,11 +29,11 @@ enum { REPAIR, OPTIONS };
     F(R, u32, epoch, SHOWN) \
     F(R, pid, maker, SHOWN)
 #define STATE_FIELDS(F, R)                                                          \
-    F(R, u32, epoch, INNER)   /* the newest seen; the durable prefix */             \
+    F(R, u32, epoch, INNER)   /* the newest heard of; the durable prefix */         \
     F(R, u32, entries, INNER) /* of the token here */                               \
     F(R, u8, here, INNER)     /* the token is */                                    \
     F(R, u8, phase, INNER)                                                          \
-    F(R, u16, probing, INNER) /* a PROBE of mine is under way and still wanted */
+    F(R, u16, probing, INNER) /* a PROBE of mine is under way */
 #define ROW_FIELDS(F, R) F(R, u8, down, INNER)
 
 CV_RECORD(token, TOKEN_FIELDS);
@@ -64,51 +68,78 @@ static void use_token(struct state *s, const struct cv_env *env, struct cv_out *
     }
 }
 
+static void hear_of(struct state *s, uint32_t epoch, struct cv_out *out) {
+    if (epoch == s->epoch) return;
+    s->epoch = epoch;
+    cv_save(out);
+}
+
+static void stop_probing(struct state *s, struct cv_out *out) {
+    if (s->probing) cv_timer_cancel(out, PROBE_TIMER);
+    s->probing = 0;
+}
+
 static void take_token(struct state *s, const struct cv_env *env, uint32_t epoch, uint32_t entries,
                        struct cv_out *out) {
-    if (epoch > s->epoch) {
-        s->epoch = epoch;
-        cv_save(out);
-    }
+    hear_of(s, epoch, out);
     s->entries = entries;
-    s->probing = 0; /* it is alive */
+    stop_probing(s, out);
     use_token(s, env, out);
 }
 
-/* Epochs above the newest seen, each of them one that only this process may choose. */
+/* The next of the epochs that only this process may choose. */
 static uint32_t next_epoch(const struct state *s, const struct cv_env *env) {
     uint32_t epoch = (s->epoch / env->processes + 1) * env->processes + (env->self - 1);
     cv_assert(epoch > s->epoch); /* 32 bits last for 4,000 lost tokens among a million processes */
     return epoch;
 }
 
-static void make_token(struct state *s, const struct cv_env *env, struct cv_out *out) {
-    take_token(s, env, next_epoch(s, env), 0, out);
+static void probe_ring(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    cv_pid next = successor(s, env);
+    hear_of(s, next_epoch(s, env), out); /* a token that is here takes it on */
+    if (s->here) return;
+    if (next == env->self) {
+        take_token(s, env, s->epoch, 0, out);
+        return;
+    }
+    s->probing = 1;
+    uint64_t round_us = env->processes * env->option[AGAIN];
+    cv_timer(out, PROBE_TIMER, round_us, 2 * round_us);
+    cv_send(out, next, PROBE, probe, .epoch = s->epoch, .maker = env->self);
+}
+
+/* Who destroys a token asks the ring for another: it may have been the last. */
+static void on_token(struct state *s, const struct cv_env *env, const struct token *m,
+                     struct cv_out *out) {
+    if (s->here) {
+        if (m->epoch > s->epoch) { /* it replaces the one here */
+            hear_of(s, m->epoch, out);
+            s->entries = m->entries;
+        }
+    } else if (m->epoch >= s->epoch) {
+        take_token(s, env, m->epoch, m->entries, out);
+    } else if (!s->probing) {
+        probe_ring(s, env, out);
+    }
 }
 
 static void on_down(struct state *s, const struct cv_env *env, cv_pid p, struct cv_out *out) {
     bool was_successor = successor(s, env) == p;
     row_of(s, p)->down = 1;
-    if (!was_successor || s->here) return;
-    cv_pid next = successor(s, env);
-    s->probing = 1;
-    if (next == env->self)
-        make_token(s, env, out);
-    else
-        cv_send(out, next, PROBE, probe, .epoch = s->epoch, .maker = env->self);
+    if (was_successor) probe_ring(s, env, out);
 }
 
 static void on_probe(struct state *s, const struct cv_env *env, const struct probe *m,
                      struct cv_out *out) {
-    if (s->here || s->epoch > m->epoch) return;
     if (m->maker == env->self) {
-        if (s->probing) make_token(s, env, out);
+        if (s->probing && m->epoch == s->epoch) take_token(s, env, s->epoch, 0, out);
         return;
     }
-    if (s->probing && env->self < m->maker) return;
-    s->probing = 0;
+    if (m->epoch <= s->epoch) return;
+    hear_of(s, m->epoch, out); /* a PROBE of mine goes on: this one's maker may be dead */
     cv_pid next = successor(s, env);
-    if (next != env->self) cv_send(out, next, PROBE, probe, .epoch = m->epoch, .maker = m->maker);
+    if (!s->here && next != env->self)
+        cv_send(out, next, PROBE, probe, .epoch = m->epoch, .maker = m->maker);
 }
 
 static void on_call(struct state *s, const struct cv_env *env, uint32_t what, struct cv_out *out) {
@@ -126,14 +157,15 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
                  struct cv_out *out) {
     struct state *s = state;
     if (e->type == CV_RECV && e->kind == TOKEN) {
-        const struct token *m = e->body;
-        if (m->epoch >= s->epoch && !s->here) take_token(s, env, m->epoch, m->entries, out);
+        on_token(s, env, e->body, out);
     } else if (e->type == CV_RECV && e->kind == PROBE) {
         on_probe(s, env, e->body, out);
     } else if (e->type == CV_CALL) {
         on_call(s, env, e->arg, out);
     } else if (e->type == CV_START && env->self == 1) {
         take_token(s, env, 0, 0, out);
+    } else if (e->type == CV_TIMEOUT && s->probing) {
+        probe_ring(s, env, out);
     } else if (e->type == CV_DOWN && env->option[REPAIR]) {
         on_down(s, env, e->arg, out);
     } else if (e->type == CV_UP && env->option[REPAIR]) {
@@ -153,6 +185,8 @@ static const struct cv_record messages[KINDS] = {CV_TABLE("TOKEN", token), CV_TA
 static const struct cv_option options[OPTIONS] = {
     [REPAIR] = {"repair", "act on the failure detector: skip the dead, replace a lost token", CV_FLAG,
                 0, 0, 1},
+    [AGAIN] = {"probe-again", "send a lost PROBE again after this time per process", CV_DURATION,
+               10000, 1, 1000000000},
 };
 
 const struct cv_algorithm cv_token_ring = {
@@ -166,6 +200,7 @@ const struct cv_algorithm cv_token_ring = {
     .message_count = KINDS,
     .options = options,
     .option_count = OPTIONS,
+    .timers = TIMERS,
     .layout = layout,
     .step = step,
     .problem = CV_MUTEX,

@@ -141,12 +141,6 @@ int option_apply(struct sim_config *config, const struct cv_option *option, cons
     return 0;
 }
 
-static void format_us(char *buffer, size_t size, uint64_t us) {
-    const char *unit = us % 1000000 == 0 && us ? "s" : us % 1000 == 0 && us ? "ms" : "us";
-    uint64_t scale = *unit == 's' ? 1000000 : *unit == 'm' ? 1000 : 1;
-    snprintf(buffer, size, "%llu%s", (unsigned long long)(us / scale), unit);
-}
-
 char *setting_format(const struct sim_config *config, const struct setting *setting, char *buffer,
                      size_t size) {
     const void *at = (const char *)config + setting->offset;
@@ -155,8 +149,11 @@ char *setting_format(const struct sim_config *config, const struct setting *sett
         snprintf(buffer, size, "%llu", (unsigned long long)*(const uint64_t *)at);
         break;
     case SET_DURATION: format_us(buffer, size, *(const uint64_t *)at); break;
-    case SET_PROBABILITY: snprintf(buffer, size, "%.17g", *(const double *)at); break;
-    case SET_RATE: snprintf(buffer, size, "%.17g/s", *(const double *)at); break;
+    case SET_PROBABILITY: format_real(buffer, size, *(const double *)at); break;
+    case SET_RATE:
+        format_real(buffer, size - 2, *(const double *)at);
+        strcat(buffer, "/s");
+        break;
     case SET_SPREAD: distribution_format(buffer, size, at); break;
     case SET_FLAG: snprintf(buffer, size, "%s", *(const bool *)at ? "yes" : ""); break;
     }

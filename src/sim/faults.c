@@ -117,6 +117,7 @@ static void crash(struct sim *sim, cv_pid p) {
     load_crashed(sim, p);
     unpark(sim, p); /* what it never got to see is lost */
     process->crashed = true;
+    process->lives++;
     sim->result.crashes++;
     note(sim, TR_CRASH, p, 0, 0);
     mutex_judge_crash(&sim->judge, sim_now(sim), p);

@@ -2,7 +2,7 @@
 #include "sim/sim.h"
 #include "sim/trace.h"
 
-enum { BODY_UNIT = 64, FIFO_SIZE_MIN = 1024 };
+enum { FIFO_SIZE_MIN = 1024 };
 
 void network_open(struct sim *sim) {
     bool may_overtake = sim->config->delay.kind != CONSTANT || sim->config->action_count;
@@ -22,12 +22,12 @@ void network_open(struct sim *sim) {
  * free piece begins with the index of the next one. */
 static unsigned body_class(uint32_t size) {
     unsigned k = 0;
-    while (((uint64_t)BODY_UNIT << k) < size) k++;
+    while (((uint64_t)SIM_BODY_UNIT << k) < size) k++;
     return k;
 }
 
 static unsigned char *long_body(const struct sim *sim, uint32_t index) {
-    return sim->body_arena.base + (size_t)index * BODY_UNIT;
+    return sim->body_arena.base + (size_t)index * SIM_BODY_UNIT;
 }
 
 static void body_store(struct sim *sim, struct sim_event *event, const void *body, uint32_t size) {
@@ -39,22 +39,17 @@ static void body_store(struct sim *sim, struct sim_event *event, const void *bod
         if (index) {
             memcpy(&sim->body_free[k], long_body(sim, index), sizeof index);
         } else {
-            if (!sim->body_arena.used) arena_take(&sim->body_arena, BODY_UNIT); /* 0 is none */
-            unsigned char *piece = arena_take(&sim->body_arena, (size_t)BODY_UNIT << k);
-            index = (uint32_t)((size_t)(piece - sim->body_arena.base) / BODY_UNIT);
+            if (!sim->body_arena.used) arena_take(&sim->body_arena, SIM_BODY_UNIT); /* 0 is none */
+            unsigned char *piece = arena_take(&sim->body_arena, (size_t)SIM_BODY_UNIT << k);
+            index = (uint32_t)((size_t)(piece - sim->body_arena.base) / SIM_BODY_UNIT);
         }
         event->arg = index;
         at = long_body(sim, index);
     }
-    memcpy(at, body, (size + 7) & ~7u);
+    for (uint32_t i = 0; i < size; i += 8) memcpy(at + i, (const unsigned char *)body + i, 8);
 }
 
-const void *network_body(const struct sim *sim, const struct sim_event *event) {
-    return event->size > SIM_BODY_MAX ? long_body(sim, event->arg) : event->body;
-}
-
-void network_free(struct sim *sim, struct sim_event *event) {
-    if (event->size <= SIM_BODY_MAX) return;
+void network_free_long(struct sim *sim, const struct sim_event *event) {
     unsigned k = body_class(event->size);
     memcpy(long_body(sim, event->arg), &sim->body_free[k], sizeof event->arg);
     sim->body_free[k] = event->arg;
@@ -124,10 +119,6 @@ static bool lost_on_purpose(struct sim *sim, cv_pid from, cv_pid to) {
 
 /* ---- Partitions ---- */
 
-bool network_cut(const struct sim *sim, cv_pid a, cv_pid b) {
-    return sim->side && sim->side[a] != sim->side[b];
-}
-
 void network_partition(struct sim *sim, const unsigned char *side) {
     sim->side = side;
     if (sim->trace)
@@ -155,6 +146,18 @@ static void trace_lost(struct sim *sim, cv_pid from, cv_pid to, const struct cv_
     if (entry) sim->trace->entry[entry].body = trace_body(sim->trace, send + 1, send->size);
 }
 
+/* A crash breaks the connections of a process: what was sent to the life before, or to a process that
+ * was down, does not reach the next life.  Datagrams, which may overtake each other, do. */
+static uint8_t receiving_life(const struct sim *sim, cv_pid p) {
+    return (uint8_t)(sim->process[p].lives - sim->process[p].crashed);
+}
+
+bool network_loses(const struct sim *sim, const struct sim_event *event) {
+    cv_pid p = event->process;
+    if (sim->process[p].crashed || network_cut(sim, event->from, p)) return true;
+    return !sim->config->reorder && event->life != receiving_life(sim, p);
+}
+
 static void deliver(struct sim *sim, cv_pid from, cv_pid to, const struct cv_send *send,
                     uint32_t sending) {
     uint64_t delay = distribution_draw(delay_of(sim, from, to), &sim->rng);
@@ -162,7 +165,8 @@ static void deliver(struct sim *sim, cv_pid from, cv_pid to, const struct cv_sen
     uint32_t index = sim_schedule(sim, arrives, EV_MESSAGE, to);
     struct sim_event *event = &sim->event[index];
     event->from = from;
-    event->kind = send->kind;
+    event->kind = (uint8_t)send->kind;
+    event->life = receiving_life(sim, to);
     event->cause = sending;
     body_store(sim, event, send + 1, send->size);
 }

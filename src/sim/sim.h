@@ -46,7 +46,7 @@ enum sim_event_type {
     EV_PARTITION,
 };
 
-enum { SIM_BODY_MAX = 24 };
+enum { SIM_BODY_MAX = 24, SIM_BODY_UNIT = 64 };
 enum { /* flags */
     EVENT_BACKGROUND = 1, /* a fault generator, which keeps no run alive */
     EVENT_PARKED = 2,     /* out of the wheel until its process runs on */
@@ -58,11 +58,11 @@ struct sim_event {
     uint32_t size;
     uint32_t arg;   /* for a long body: its place among the long bodies */
     uint32_t cause; /* the trace entry behind it, while tracing */
-    uint16_t kind;
-    uint8_t type, flags;
+    uint8_t type, flags, kind;
+    uint8_t life; /* of the receiver when it was sent, modulo 256 */
     _Alignas(8) unsigned char body[SIM_BODY_MAX];
 };
-_Static_assert(sizeof(struct sim_event) == 64, "an event is one cache line");
+_Static_assert(sizeof(struct sim_event) == WHEEL_NODE_BYTES, "an event is one cache line");
 
 enum app_phase { APP_IDLE, APP_WAITING, APP_INSIDE };
 enum { APP_QUEUED = 1 };
@@ -76,6 +76,7 @@ struct sim_process {
     uint32_t next;    /* EV_DONE, or the EV_ASK of a request that had to wait */
     uint32_t backlog; /* requests that came while it was busy */
     uint32_t outages; /* crashes and pauses so far */
+    uint32_t lives;   /* crashes so far */
     bool crashed, paused, suspected;
     uint8_t app;
     struct wheel_list parked; /* what waits for the end of a pause */
@@ -147,9 +148,15 @@ static inline void *sim_state(const struct sim *sim, cv_pid p) {
 /* network.c */
 void network_open(struct sim *sim);
 void network_send(struct sim *sim, cv_pid from, const struct cv_send *send, uint32_t cause);
-const void *network_body(const struct sim *sim, const struct sim_event *event);
-void network_free(struct sim *sim, struct sim_event *event);
-bool network_cut(const struct sim *sim, cv_pid a, cv_pid b);
+void network_free_long(struct sim *sim, const struct sim_event *event);
+static inline const void *network_body(const struct sim *sim, const struct sim_event *event) {
+    return event->size > SIM_BODY_MAX ? sim->body_arena.base + (size_t)event->arg * SIM_BODY_UNIT
+                                      : event->body;
+}
+bool network_loses(const struct sim *sim, const struct sim_event *event);
+static inline bool network_cut(const struct sim *sim, cv_pid a, cv_pid b) {
+    return sim->side && sim->side[a] != sim->side[b];
+}
 void network_partition(struct sim *sim, const unsigned char *side);
 void network_partition_at_random(struct sim *sim);
 void network_except(struct sim *sim, const struct sim_action *action);

@@ -1,0 +1,334 @@
+/* A trace as a Mermaid sequence diagram inside a Markdown page: what arrived in which order, the
+ * states of those who serve, who was inside, and in red when two were. */
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "base/utf8.h"
+#include "sim/trace.h"
+
+/* Viewers refuse a diagram of more than 50,000 letters. */
+enum { STEPS_MAX = 400, TEXT_MAX = 120 };
+
+struct diagram {
+    const struct trace *trace;
+    FILE *out;
+    size_t end;            /* entries from here on are left out */
+    size_t steps_left;     /* as many as would have been steps */
+    bool *occurs, *inside; /* by pid */
+    uint32_t *state;       /* by pid: what its last note said, a place in trace.text */
+    uint32_t inside_count;
+    cv_pid first, last; /* of those that occur */
+    bool red;
+};
+
+static bool is_step(const struct trace *trace, size_t i) {
+    enum trace_type type = trace->entry[i].type;
+    return trace_shows(trace, i) && type != TR_NONE && type != TR_SEND && type != TR_DONE &&
+           type != TR_WRITE;
+}
+
+/* ---- Names and texts ---- */
+
+/* Words that begin a statement cannot name a participant. */
+static bool is_keyword(const char *name) {
+    static const char *const words[] = {
+        "accdescr",   "acctitle",    "activate",
+        "actor",      "alt",         "and",
+        "as",         "autonumber",  "box",
+        "break",      "create",      "critical",
+        "deactivate", "destroy",     "details",
+        "else",       "end",         "left",
+        "link",       "links",       "loop",
+        "note",       "off",         "opt",
+        "option",     "over",        "par",
+        "par_over",   "participant", "properties",
+        "rect",       "right",       "sequencediagram",
+        "title",
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (strcasecmp(words[i], name) == 0) return true;
+    return false;
+}
+
+/* Whether a name can stand in the diagram as it is, without an alias. */
+static bool is_plain(const char *name) {
+    if (!isalpha((unsigned char)*name) || is_keyword(name)) return false;
+    for (; *name; name++)
+        if (!isalnum((unsigned char)*name) && *name != '_') return false;
+    return true;
+}
+
+static void put_name(const struct diagram *d, cv_pid p) {
+    char name[ROSTER_NAME_MAX];
+    if (is_plain(roster_name(&d->trace->roster, p, name)))
+        fputs(name, d->out);
+    else
+        fprintf(d->out, "_%u", p); /* no plain name begins so */
+}
+
+/* Whatever could mean something to Mermaid is written as the number of its letter. */
+static void put_text(const struct diagram *d, const char *text) {
+    size_t letters = 0;
+    for (const char *at = text, *next = text; *at; at = next) {
+        uint32_t code = utf8_next(&next);
+        if (letters++ == TEXT_MAX) {
+            fputs("...", d->out);
+            return;
+        }
+        if (code < ' ')
+            fputc(' ', d->out);
+        else if (code == UTF8_BROKEN)
+            fputc('?', d->out);
+        else if (code >= 0x80 || isalnum((int)code) || strchr(" =,.[]()_+-*/!?:'", (int)code))
+            fwrite(at, 1, (size_t)(next - at), d->out);
+        else
+            fprintf(d->out, "#%u;", code);
+    }
+}
+
+static void put_title(const char *title, FILE *out) {
+    fputs("# ", out);
+    for (const char *at = title, *next = title; *at; at = next) {
+        uint32_t code = utf8_next(&next);
+        if (code < 0x80 && strchr("\\`*<[&", (int)code)) fputc('\\', out);
+        if (code < ' ' || code == UTF8_BROKEN)
+            fputc(code < ' ' ? ' ' : '?', out);
+        else
+            fwrite(at, 1, (size_t)(next - at), out);
+    }
+    fputs("\n\n", out);
+}
+
+__attribute__((format(printf, 4, 5))) static void note(const struct diagram *d, cv_pid first,
+                                                       cv_pid last, const char *format, ...) {
+    char text[512];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fputs("    note over ", d->out);
+    put_name(d, first);
+    if (last != first) {
+        fputc(',', d->out);
+        put_name(d, last);
+    }
+    fputs(": ", d->out);
+    put_text(d, text);
+    fputc('\n', d->out);
+}
+
+static void arrow(const struct diagram *d, cv_pid from, const char *line, cv_pid to,
+                  const char *text) {
+    fputs("    ", d->out);
+    put_name(d, from);
+    fputs(line, d->out);
+    put_name(d, to);
+    fputs(": ", d->out);
+    put_text(d, text);
+    fputc('\n', d->out);
+}
+
+/* ---- Who takes part ---- */
+
+static void find_participants(struct diagram *d) {
+    size_t steps = 0;
+    for (size_t i = 1; i < d->trace->count; i++) {
+        const struct trace_entry *entry = &d->trace->entry[i];
+        if (!is_step(d->trace, i)) continue;
+        if (steps++ == STEPS_MAX) d->end = i;
+        if (steps > STEPS_MAX) continue;
+        d->occurs[entry->process] = d->occurs[entry->peer] = true;
+    }
+    d->steps_left = steps > STEPS_MAX ? steps - STEPS_MAX : 0;
+    for (cv_pid p = 1; p <= d->trace->roster.processes; p++) {
+        if (!d->occurs[p]) continue;
+        if (!d->first) d->first = p;
+        d->last = p;
+    }
+}
+
+static void put_participants(const struct diagram *d) {
+    char name[ROSTER_NAME_MAX];
+    for (cv_pid p = d->first; p && p <= d->last; p++) {
+        if (!d->occurs[p]) continue;
+        fputs("    participant ", d->out);
+        put_name(d, p);
+        if (!is_plain(roster_name(&d->trace->roster, p, name))) {
+            fputs(" as ", d->out);
+            put_text(d, name);
+        }
+        fputc('\n', d->out);
+    }
+}
+
+static cv_pid column_behind(const struct diagram *d, cv_pid p) {
+    while (++p <= d->last && !d->occurs[p]) {
+    }
+    return p;
+}
+
+/* ---- Inside ---- */
+
+static void turn_red(struct diagram *d) {
+    if (d->red) return;
+    fputs("    rect rgb(200, 0, 0)\n", d->out);
+    d->red = true;
+}
+
+/* Whether the step that entry i begins lets its process in. */
+static bool leads_inside(const struct trace *trace, size_t i) {
+    cv_pid p = trace->entry[i].process;
+    for (size_t j = i + 1; j < trace->count; j++) {
+        enum trace_type type = trace->entry[j].type;
+        if (type == TR_ENTER) return trace->entry[j].process == p;
+        if (type != TR_SEND && type != TR_LOST) return false;
+    }
+    return false;
+}
+
+static void enter(struct diagram *d, cv_pid p) {
+    if (d->inside[p]) return;
+    if (d->inside_count) turn_red(d);
+    d->inside[p] = true;
+    d->inside_count++;
+    fputs("    activate ", d->out);
+    put_name(d, p);
+    fputc('\n', d->out);
+    if (!d->red) return;
+    cv_pid first = d->first, last = d->last;
+    while (!d->inside[first]) first++;
+    while (!d->inside[last]) last--;
+    note(d, first, last, "%u inside at once", d->inside_count);
+}
+
+static void leave(struct diagram *d, cv_pid p) {
+    if (!d->inside[p]) return;
+    d->inside[p] = false;
+    d->inside_count--;
+    fputs("    deactivate ", d->out);
+    put_name(d, p);
+    fputc('\n', d->out);
+    if (d->red && d->inside_count < 2) {
+        fputs("    end\n", d->out);
+        d->red = false;
+    }
+}
+
+/* ---- Steps ---- */
+
+static const char *state_text(const struct trace *trace, const struct trace_entry *entry) {
+    return entry->note ? trace->text + entry->note : "";
+}
+
+/* News that reach neighbours together, all starting or suspecting alike, share a note: returns the
+ * last of them and moves to its entry. */
+static cv_pid share_news(const struct diagram *d, size_t *i) {
+    const struct trace_entry *entry = &d->trace->entry[*i];
+    cv_pid last = entry->process;
+    if (entry->type != TR_START && entry->type != TR_SUSPECT && entry->type != TR_TRUST)
+        return last;
+    for (size_t j = *i + 1; j < d->end; j++) {
+        const struct trace_entry *other = &d->trace->entry[j];
+        if (!is_step(d->trace, j)) continue;
+        if (other->type != entry->type || other->peer != entry->peer ||
+            other->process != column_behind(d, last) ||
+            strcmp(state_text(d->trace, other), state_text(d->trace, entry)) != 0)
+            break;
+        last = other->process;
+        *i = j;
+    }
+    return last;
+}
+
+static void show_state(struct diagram *d, const struct trace_entry *entry, cv_pid last) {
+    uint32_t known = d->state[entry->process];
+    if (!entry->note) return;
+    if (known && strcmp(d->trace->text + known, d->trace->text + entry->note) == 0) return;
+    note(d, entry->process, last, "%s", d->trace->text + entry->note);
+    for (cv_pid p = entry->process; p <= last; p++) d->state[p] = entry->note;
+}
+
+static void show_fault(struct diagram *d, const struct trace_entry *entry, cv_pid last) {
+    char peer[ROSTER_NAME_MAX];
+    cv_pid p = entry->process;
+    const char *s = last == p ? "s" : "";
+    roster_name(&d->trace->roster, entry->peer, peer);
+    switch (entry->type) {
+    case TR_CRASH:
+        note(d, p, p, "💀☠️💀☠️💀☠️💀");
+        leave(d, p);
+        d->state[p] = 0; /* what it comes back with is worth a note, even the same */
+        break;
+    case TR_RECOVER:
+        note(d, p, p, "is back %s",
+             entry->arg ? "and has forgotten everything" : "with what it had saved");
+        break;
+    case TR_PAUSE: note(d, p, p, "pauses"); break;
+    case TR_RESUME: note(d, p, p, "runs on"); break;
+    case TR_SUSPECT: note(d, p, last, "suspect%s that %s is down", s, peer); break;
+    case TR_TRUST: note(d, p, last, "trust%s %s again", s, peer); break;
+    case TR_PARTITION: note(d, d->first, d->last, "the network splits"); break;
+    case TR_HEAL: note(d, d->first, d->last, "the network heals"); break;
+    default: break;
+    }
+}
+
+static void show_step(struct diagram *d, size_t i, cv_pid last) {
+    const struct trace_entry *entry = &d->trace->entry[i];
+    cv_pid p = entry->process;
+    char message[256];
+    if (d->inside_count && !d->inside[p] && leads_inside(d->trace, i)) turn_red(d);
+    switch (entry->type) {
+    case TR_ASK: /* a request says it already */
+        if (i + 1 == d->trace->count || d->trace->entry[i + 1].type != TR_SEND)
+            note(d, p, p, "wants the lock");
+        break;
+    case TR_RECEIVE:
+        arrow(d, entry->peer, "->>", p, trace_message(d->trace, entry, message, sizeof message));
+        break;
+    case TR_LOST:
+        arrow(d, entry->peer, "-x", p, trace_message(d->trace, entry, message, sizeof message));
+        break;
+    case TR_TIMER: arrow(d, p, "->>", p, "Timeout"); break;
+    case TR_CHOICE: note(d, p, p, "draws %llu", (unsigned long long)entry->arg); break;
+    case TR_ENTER: enter(d, p); break;
+    case TR_LEAVE: leave(d, p); break;
+    case TR_REFUSED:
+        note(d, p, p, "its write with token %llu is refused", (unsigned long long)entry->arg);
+        break;
+    default: show_fault(d, entry, last); break;
+    }
+    show_state(d, entry, last);
+}
+
+static void show_steps(struct diagram *d) {
+    for (size_t i = 1; i < d->end; i++) {
+        if (!is_step(d->trace, i)) continue;
+        size_t begin = i;
+        cv_pid last = share_news(d, &i);
+        show_step(d, begin, last);
+    }
+    for (cv_pid p = d->first; d->inside_count; p++) leave(d, p);
+}
+
+void trace_write_mermaid(const struct trace *trace, const char *title, FILE *out) {
+    size_t processes = trace->roster.processes + 1;
+    struct diagram d = {.trace = trace, .out = out, .end = trace->count};
+    d.occurs = calloc(processes, sizeof *d.occurs);
+    d.inside = calloc(processes, sizeof *d.inside);
+    d.state = calloc(processes, sizeof *d.state);
+    cv_assert(d.occurs && d.inside && d.state);
+    find_participants(&d);
+    if (title && *title) put_title(title, out);
+    fputs("```mermaid\nsequenceDiagram\n", out);
+    put_participants(&d);
+    show_steps(&d);
+    fputs("```\n", out);
+    if (d.steps_left || trace->full)
+        fprintf(out, "\nThe diagram ends after %d steps; %zu%s more are left out.\n", STEPS_MAX,
+                d.steps_left, trace->full ? " or" : "");
+    free(d.occurs);
+    free(d.inside);
+    free(d.state);
+}

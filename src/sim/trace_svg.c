@@ -1,0 +1,210 @@
+/* A trace as a space-time diagram: a picture that needs nothing but a program that shows SVG.
+ *
+ * Positions are whole pixels, so the same trace makes the same bytes everywhere. */
+#include "sim/trace_svg.h"
+#include "base/parse.h"
+
+enum {
+    WIDTH_MIN = 560,   /* for titles and legends of short runs */
+    AXIS_BELOW = 46,   /* pixels from the last line to the axis */
+    LEGEND_BELOW = 52, /* and from there to the legend */
+    LEGEND_LINE = 22,
+    TICK_PIXELS = 80, /* from one number on the axis to the next, at least */
+};
+
+/* ---- The shapes ---- */
+
+static const char style[] =
+    "text { font: 10px 'DejaVu Sans', Verdana, Helvetica, Arial, sans-serif; fill: #334155; }\n"
+    "text.title { font-size: 18px; font-weight: bold; fill: #0f172a; }\n"
+    "text.name { font-size: 14px; text-anchor: end; fill: #0f172a; }\n"
+    "text.small { text-anchor: middle; paint-order: stroke; stroke: #fff; stroke-width: 3px;"
+    " stroke-linejoin: round; }\n"
+    "text.number { font-size: 11px; text-anchor: middle; }\n"
+    "text.legend, text.unit { font-size: 11px; }\n"
+    "text.wrong { font-size: 12px; font-weight: bold; text-anchor: middle; fill: #b91c1c; }\n"
+    "text.split { font-size: 11px; text-anchor: middle; fill: #6d28d9; }\n"
+    ".line { stroke: #64748b; stroke-width: 1.5; }\n"
+    ".axis { stroke: #94a3b8; }\n"
+    ".grid { stroke: #e2e8f0; }\n"
+    ".waiting { fill: #fcd34d; }\n"
+    ".inside { fill: #16a34a; }\n"
+    ".both { fill: #dc2626; }\n"
+    ".overlap { fill: #dc2626; fill-opacity: 0.13; }\n"
+    ".partition { fill: #8b5cf6; fill-opacity: 0.10; stroke: #8b5cf6; stroke-dasharray: 5 4; }\n"
+    ".down { stroke: #cbd5e1; stroke-width: 2; stroke-dasharray: 5 5; }\n"
+    ".blank { stroke: #fff; stroke-width: 4; }\n"
+    ".paused { fill: url(#hatching); stroke: #64748b; stroke-width: 0.6; }\n"
+    ".message { fill: none; stroke-width: 1.4; }\n"
+    ".under-way { stroke-dasharray: 1.5 3.5; }\n"
+    ".lost { fill: none; stroke: #dc2626; stroke-opacity: 0.75; stroke-dasharray: 5 3; }\n"
+    ".cross { fill: none; stroke: #dc2626; stroke-width: 2; }\n";
+
+static const char shapes[] =
+    "<pattern id=\"hatching\" width=\"5\" height=\"5\" patternUnits=\"userSpaceOnUse\""
+    " patternTransform=\"rotate(45)\"><rect width=\"5\" height=\"5\" fill=\"#fff\""
+    " fill-opacity=\"0.55\"/><path d=\"M0 0V5\" stroke=\"#64748b\" stroke-width=\"2\"/></pattern>\n"
+    "<g id=\"crash\"><path d=\"M-7 -7L7 7M-7 7L7 -7\" stroke=\"#fff\" stroke-width=\"6\"/>"
+    "<path d=\"M-7 -7L7 7M-7 7L7 -7\" stroke=\"#0f172a\" stroke-width=\"3\"/></g>\n"
+    "<circle id=\"saved\" r=\"5.5\" fill=\"#0f172a\" stroke=\"#0f172a\" stroke-width=\"2\"/>\n"
+    "<circle id=\"amnesia\" r=\"5.5\" fill=\"#fff\" stroke=\"#0f172a\" stroke-width=\"2\"/>\n"
+    "<g id=\"timer\"><circle r=\"6.5\" fill=\"#fff\" stroke=\"#c2410c\" stroke-width=\"1.6\"/>"
+    "<path d=\"M0 -4.5V0L3 2\" fill=\"none\" stroke=\"#c2410c\" stroke-width=\"1.4\"/></g>\n"
+    "<path id=\"choice\" d=\"M0 -6L6 0L0 6L-6 0Z\" fill=\"#fff\" stroke=\"#0e7490\""
+    " stroke-width=\"1.6\"/>\n"
+    "<circle id=\"write\" r=\"3.5\" fill=\"#fff\" stroke=\"#14532d\" stroke-width=\"1.6\"/>\n"
+    "<g id=\"refused\"><circle r=\"6\" fill=\"#fff\" stroke=\"#dc2626\" stroke-width=\"2\"/>"
+    "<path d=\"M-4 4L4 -4\" stroke=\"#dc2626\" stroke-width=\"2\"/></g>\n"
+    "<path id=\"suspect\" d=\"M0 -6L6 5H-6Z\" fill=\"#fff\" stroke=\"#b45309\""
+    " stroke-width=\"1.6\"/>\n"
+    "<path id=\"trust\" d=\"M0 6L6 -5H-6Z\" fill=\"#fff\" stroke=\"#15803d\""
+    " stroke-width=\"1.6\"/>\n"
+    "<path id=\"cross\" class=\"cross\" d=\"M-4 -4L4 4M-4 4L4 -4\"/>\n";
+
+/* What the legend shows of each shape, around (0, 0), and says of it. */
+static const struct {
+    const char *sample, *text;
+} legend[SHAPES] = {
+    [SHAPE_WAITING] = {"<rect class=\"waiting\" x=\"-12\" y=\"-3\" width=\"24\" height=\"6\"/>",
+                       "waits"},
+    [SHAPE_INSIDE] = {"<rect class=\"inside\" x=\"-12\" y=\"-6\" width=\"24\" height=\"12\"/>",
+                      "inside"},
+    [SHAPE_OVERLAP] = {"<rect class=\"both\" x=\"-12\" y=\"-6\" width=\"24\" height=\"12\"/>",
+                       "inside with another"},
+    [SHAPE_DOWN] = {"<path class=\"down\" d=\"M-12 0H12\"/>", "is down"},
+    [SHAPE_PAUSED] = {"<rect class=\"paused\" x=\"-12\" y=\"-4\" width=\"24\" height=\"8\"/>",
+                      "pauses"},
+    [SHAPE_SPLIT] = {"<rect class=\"partition\" x=\"-12\" y=\"-7\" width=\"24\" height=\"14\"/>",
+                     "the network is split"},
+    [SHAPE_CRASH] = {"<use xlink:href=\"#crash\"/>", "crashes"},
+    [SHAPE_SAVED] = {"<use xlink:href=\"#saved\"/>", "is back with what it had saved"},
+    [SHAPE_AMNESIA] = {"<use xlink:href=\"#amnesia\"/>", "is back, has forgotten everything"},
+    [SHAPE_TIMER] = {"<use xlink:href=\"#timer\"/>", "timer runs out"},
+    [SHAPE_CHOICE] = {"<use xlink:href=\"#choice\"/>", "draws a number"},
+    [SHAPE_WRITE] = {"<use xlink:href=\"#write\"/>", "writes with its fencing token"},
+    [SHAPE_REFUSED] = {"<use xlink:href=\"#refused\"/>", "the resource refuses the write"},
+    [SHAPE_SUSPECT] = {"<use xlink:href=\"#suspect\"/>", "suspects another"},
+    [SHAPE_TRUST] = {"<use xlink:href=\"#trust\"/>", "trusts it again"},
+    [SHAPE_LOST] = {"<path class=\"lost\" d=\"M-14 0H4\"/>"
+                    "<use xlink:href=\"#cross\" x=\"8\"/>",
+                    "lost"},
+    [SHAPE_UNDER_WAY] = {"<path class=\"message under-way\" stroke=\"#475569\" d=\"M-12 0H12\"/>",
+                         "its arrival is not shown"},
+};
+
+/* ---- The axis ---- */
+
+/* "0.25": milliseconds without needless noughts. */
+static char *format_ms(char *buffer, size_t size, uint64_t us) {
+    int length = snprintf(buffer, size, "%llu.%03llu", (unsigned long long)us / 1000,
+                          (unsigned long long)us % 1000);
+    while (buffer[length - 1] == '0') length--;
+    if (buffer[length - 1] == '.') length--;
+    buffer[length] = 0;
+    return buffer;
+}
+
+/* 1, 2 or 5 times a power of ten: the least step between numbers that leaves them room. */
+static uint64_t tick_step(const struct layout *layout) {
+    double wanted = TICK_PIXELS / layout->pixels_per_us;
+    uint64_t step = 1;
+    for (unsigned i = 0; (double)step < wanted && step < UINT64_MAX / 10; i++)
+        step = i % 3 == 1 ? step / 2 * 5 : step * 2;
+    return step;
+}
+
+static int put_tick(const struct layout *layout, uint64_t time, int last, FILE *out) {
+    char number[32];
+    int x = layout_x(layout, time), y = layout->bottom + AXIS_BELOW;
+    if (x - last < TICK_PIXELS / 2) return last;
+    fprintf(out, "<path class=\"axis\" d=\"M%d %dv6\"/>", x, y);
+    svg_label(out, "number", x, y + 19, format_ms(number, sizeof number, time));
+    return x;
+}
+
+/* A silence, drawn shorter than it was, says how long it was. */
+static void put_break(const struct layout *layout, const struct moment *moment, FILE *out) {
+    char length[32];
+    int x = (moment[-1].x + moment->x) / 2, y = layout->bottom + AXIS_BELOW;
+    format_duration(length, sizeof length, (double)(moment->time_us - moment[-1].time_us));
+    fprintf(out,
+            "<path class=\"blank\" d=\"M%d %dh8\"/>"
+            "<path class=\"axis\" d=\"M%d %dl6 -12m2 0l-6 12\"/>\n",
+            x - 4, y, x - 4, y + 6);
+    svg_label(out, "number", x, y - 10, length);
+}
+
+/* Stretch by stretch between silences; one too short for a round number gets that of its begin. */
+static void put_axis(const struct layout *layout, FILE *out) {
+    uint64_t step = tick_step(layout);
+    int y = layout->bottom + AXIS_BELOW, last = -TICK_PIXELS;
+    fprintf(out, "<path class=\"axis\" d=\"M%d %dH%d\"/>", layout->left, y, layout->right);
+    svg_label(out, "unit", layout->right + 6, y + 4, "ms");
+    for (size_t i = 0, end; i < layout->moment_count; i = end) {
+        for (end = i + 1; end < layout->moment_count && !layout->moment[end].after_silence;) end++;
+        uint64_t from = layout->moment[i].time_us, to = layout->moment[end - 1].time_us;
+        uint64_t first = (from + step - 1) / step * step;
+        if (i) put_break(layout, &layout->moment[i], out);
+        if (first > to) last = put_tick(layout, from, last, out);
+        for (uint64_t time = first; time <= to && time >= first; time += step)
+            last = put_tick(layout, time, last, out);
+    }
+}
+
+/* ---- The frame ---- */
+
+/* Writes the legend from y on, or only measures it when there is no file.  Returns its height. */
+static int put_legend(const struct layout *layout, int width, int y, FILE *out) {
+    int x = 20, height = LEGEND_LINE;
+    for (int shape = 0; shape < SHAPES; shape++) {
+        if (!layout->occurs[shape] || !legend[shape].text) continue;
+        int room = 52 + text_width(legend[shape].text, 11);
+        if (x > 20 && x + room > width) x = 20, height += LEGEND_LINE;
+        if (out) {
+            fprintf(out, "<g transform=\"translate(%d %d)\">%s</g>", x + 12,
+                    y + height - LEGEND_LINE, legend[shape].sample);
+            svg_label(out, "legend", x + 32, y + height - LEGEND_LINE + 4, legend[shape].text);
+        }
+        x += room;
+    }
+    return height;
+}
+
+static void put_head(int width, int height, FILE *out) {
+    fprintf(out,
+            "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" "
+            "xmlns:xlink=\"http://www.w3.org/1999/xlink\" width=\"%d\" height=\"%d\" "
+            "viewBox=\"0 0 %d %d\">\n<defs>\n<style>\n%s</style>\n%s",
+            width, height, width, height, style, shapes);
+    for (int i = 0; i < SVG_COLOURS; i++)
+        fprintf(out,
+                "<marker id=\"head%d\" viewBox=\"0 0 10 10\" refX=\"9.5\" refY=\"5\" "
+                "markerWidth=\"9\" markerHeight=\"9\" markerUnits=\"userSpaceOnUse\" "
+                "orient=\"auto\"><path d=\"M0 1L10 5L0 9Z\" fill=\"%s\"/></marker>\n",
+                i, svg_colours[i]);
+    fprintf(out, "</defs>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", width, height);
+}
+
+void trace_write_svg(const struct trace *trace, const char *title, FILE *out) {
+    struct layout layout;
+    layout_open(&layout, trace);
+    int width = layout.right + 40, below = layout.bottom + AXIS_BELOW + LEGEND_BELOW;
+    if (width < WIDTH_MIN) width = WIDTH_MIN;
+    bool partial = layout.left_out || trace->full;
+    int height = below + put_legend(&layout, width, below, NULL) + (partial ? LEGEND_LINE : 0);
+    put_head(width, height, out);
+    if (title && *title) svg_label(out, "title", 20, 30, title);
+    svg_parts(&layout, out);
+    put_axis(&layout, out);
+    put_legend(&layout, width, below, out);
+    if (partial) {
+        char text[SVG_TEXT_MAX];
+        snprintf(text, sizeof text,
+                 "Only the first %zu entries are drawn; %zu%s more are left out.",
+                 layout.drawn_count, layout.left_out, trace->full ? " or" : "");
+        svg_label(out, "legend", 20, height - 14, text);
+    }
+    fputs("</svg>\n", out);
+    layout_close(&layout);
+}

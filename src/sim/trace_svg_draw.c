@@ -1,0 +1,190 @@
+/* The drawing of a space-time diagram: lines, what happened on them, and the messages between. */
+#include <math.h>
+
+#include "base/utf8.h"
+#include "sim/trace_svg.h"
+
+/* Red is for what went wrong. */
+const char *const svg_colours[SVG_COLOURS] = {"#1d4ed8", "#15803d", "#7c3aed",
+                                              "#a16207", "#0e7490", "#475569"};
+
+/* ---- Text ---- */
+
+void svg_text(FILE *out, const char *text, size_t letters_max) {
+    size_t letters = 0;
+    for (const char *at = text, *next = text; *at; at = next) {
+        uint32_t code = utf8_next(&next);
+        if (letters++ == letters_max) {
+            fputs("...", out);
+            return;
+        }
+        if (code == '&' || code == '<' || code == '>' || code == '"')
+            fprintf(out, "&#%u;", code);
+        else if (code < ' ' || code == 0x7f || code == UTF8_BROKEN)
+            fputc(code == UTF8_BROKEN ? '?' : ' ', out);
+        else
+            fwrite(at, 1, (size_t)(next - at), out);
+    }
+}
+
+void svg_label(FILE *out, const char *class, int x, int y, const char *text) {
+    fprintf(out, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
+    svg_text(out, text, SVG_TEXT_MAX);
+    fputs("</text>\n", out);
+}
+
+static void put_name(FILE *out, const struct trace *trace, cv_pid p) {
+    char name[ROSTER_NAME_MAX];
+    svg_text(out, roster_name(&trace->roster, p, name), ROSTER_NAME_MAX);
+}
+
+/* ---- Lines and stretches ---- */
+
+static void put_bar(FILE *out, const char *class, int y, int height, int from, int to) {
+    fprintf(out, "<rect class=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n", class, from,
+            y - height / 2, to - from < 4 ? 4 : to - from, height);
+}
+
+static void put_bands(const struct layout *layout, FILE *out) {
+    static const char *const numbers[] = {"", "", "two", "three", "four", "five"};
+    int top = layout->top - 30, height = layout->bottom - top + 30;
+    for (size_t i = 0; i < layout->span_count; i++) {
+        const struct span *span = &layout->span[i];
+        bool split = span->shape == SHAPE_SPLIT;
+        if (!split && span->shape != SHAPE_OVERLAP) continue;
+        char caption[40] = "network split";
+        if (!split && span->inside < 6)
+            snprintf(caption, sizeof caption, "%s inside", numbers[span->inside]);
+        else if (!split)
+            snprintf(caption, sizeof caption, "%u inside", span->inside);
+        put_bar(out, split ? "partition" : "overlap", top + height / 2, height, span->from,
+                span->to);
+        svg_label(out, split ? "split" : "wrong", (span->from + span->to) / 2,
+                  split ? top - 18 : top - 4, caption);
+    }
+}
+
+static void put_lines(const struct layout *layout, FILE *out) {
+    for (cv_pid p = 1; p <= layout->trace->roster.processes; p++) {
+        if (!layout->y[p]) continue;
+        fprintf(out, "<text class=\"name\" x=\"%d\" y=\"%d\">", layout->left - 10,
+                layout->y[p] + 5);
+        put_name(out, layout->trace, p);
+        fprintf(out, "</text><path class=\"line\" d=\"M%d %dH%d\"/>\n", layout->left, layout->y[p],
+                layout->right);
+    }
+}
+
+/* The part of a stay inside that was shared is drawn over it in red. */
+static void put_shared(const struct layout *layout, const struct span *stay, FILE *out) {
+    for (size_t i = 0; i < layout->span_count; i++) {
+        const struct span *overlap = &layout->span[i];
+        if (overlap->shape != SHAPE_OVERLAP) continue;
+        int from = stay->from > overlap->from ? stay->from : overlap->from;
+        int to = stay->to < overlap->to ? stay->to : overlap->to;
+        if (from < to) put_bar(out, "both", stay->y, 14, from, to);
+    }
+}
+
+/* A pause is drawn over what it interrupts. */
+static void put_spans(const struct layout *layout, FILE *out) {
+    for (size_t i = 0; i < layout->span_count; i++) {
+        const struct span *span = &layout->span[i];
+        if (span->shape == SHAPE_WAITING) put_bar(out, "waiting", span->y, 6, span->from, span->to);
+        if (span->shape == SHAPE_INSIDE) {
+            put_bar(out, "inside", span->y, 14, span->from, span->to);
+            put_shared(layout, span, out);
+        }
+        if (span->shape == SHAPE_DOWN)
+            fprintf(
+                out,
+                "<path class=\"blank\" d=\"M%d %dH%d\"/><path class=\"down\" d=\"M%d %dH%d\"/>\n",
+                span->from, span->y, span->to, span->from, span->y, span->to);
+    }
+    for (size_t i = 0; i < layout->span_count; i++)
+        if (layout->span[i].shape == SHAPE_PAUSED)
+            put_bar(out, "paused", layout->span[i].y, 8, layout->span[i].from, layout->span[i].to);
+}
+
+/* ---- Arrows and marks ---- */
+
+/* What a pointer over the arrow shows: the whole message, and what it did to its receiver. */
+static void put_story(const struct layout *layout, const struct trace_entry *entry, FILE *out) {
+    char message[256];
+    bool sent = entry->type == TR_SEND;
+    fputs("<title>", out);
+    put_name(out, layout->trace, sent ? entry->process : entry->peer);
+    fputs(" to ", out);
+    put_name(out, layout->trace, sent ? entry->peer : entry->process);
+    fputs(": ", out);
+    svg_text(out, trace_message(layout->trace, entry, message, sizeof message), sizeof message);
+    if (entry->note) {
+        fputs("; then ", out);
+        svg_text(out, layout->trace->text + entry->note, SVG_TEXT_MAX);
+    }
+    fputs("</title>", out);
+}
+
+static void put_arrow(const struct layout *layout, const struct arrow *arrow, FILE *out) {
+    const struct trace_entry *entry = &layout->trace->entry[arrow->entry];
+    int colour = entry->kind % SVG_COLOURS;
+    fputs("<g>", out);
+    put_story(layout, entry, out);
+    if (arrow->shape == SHAPE_LOST)
+        fprintf(out,
+                "<path class=\"lost\" d=\"M%d %dL%d %d\"/>"
+                "<use xlink:href=\"#cross\" x=\"%d\" y=\"%d\"/>",
+                arrow->x1, arrow->y1, arrow->x2, arrow->y2, arrow->x2, arrow->y2);
+    else
+        fprintf(out,
+                "<path class=\"message%s\" stroke=\"%s\" marker-end=\"url(#head%d)\""
+                " d=\"M%d %dL%d %d\"/>",
+                arrow->shape == SHAPE_UNDER_WAY ? " under-way" : "", svg_colours[colour], colour,
+                arrow->x1, arrow->y1, arrow->x2, arrow->y2);
+    fputs("</g>\n", out);
+}
+
+static void put_label_along(const struct label *label, const char *colour, FILE *out) {
+    if (!label->text[0]) return;
+    int degrees = (int)lround(atan2(label->down, label->right) * 180 / M_PI);
+    fprintf(out,
+            "<text class=\"small\" style=\"fill:%s\" transform=\"translate(%ld %ld) rotate(%d)\" "
+            "y=\"4\">",
+            colour, lround(label->x), lround(label->y), degrees);
+    svg_text(out, label->text, LABEL_MAX);
+    fputs("</text>\n", out);
+}
+
+static void put_marks(const struct layout *layout, FILE *out) {
+    static const char *const names[SHAPES] = {
+        [SHAPE_CRASH] = "crash",     [SHAPE_SAVED] = "saved",     [SHAPE_AMNESIA] = "amnesia",
+        [SHAPE_TIMER] = "timer",     [SHAPE_CHOICE] = "choice",   [SHAPE_WRITE] = "write",
+        [SHAPE_REFUSED] = "refused", [SHAPE_SUSPECT] = "suspect", [SHAPE_TRUST] = "trust"};
+    for (size_t i = 0; i < layout->mark_count; i++) {
+        const struct mark *mark = &layout->mark[i];
+        fprintf(out, "<use xlink:href=\"#%s\" x=\"%d\" y=\"%d\"/>\n", names[mark->shape], mark->x,
+                mark->y);
+    }
+}
+
+static void put_labels(const struct layout *layout, FILE *out) {
+    for (size_t i = 0; i < layout->mark_count; i++)
+        put_label_along(&layout->label[i],
+                        layout->mark[i].shape == SHAPE_REFUSED ? "#b91c1c" : "#334155", out);
+    for (size_t i = 0; i < layout->arrow_count; i++) {
+        const struct arrow *arrow = &layout->arrow[i];
+        uint16_t kind = layout->trace->entry[arrow->entry].kind;
+        put_label_along(&layout->label[layout->mark_count + i],
+                        arrow->shape == SHAPE_LOST ? "#b91c1c" : svg_colours[kind % SVG_COLOURS],
+                        out);
+    }
+}
+
+void svg_parts(const struct layout *layout, FILE *out) {
+    put_bands(layout, out);
+    put_lines(layout, out);
+    put_spans(layout, out);
+    for (size_t i = 0; i < layout->arrow_count; i++) put_arrow(layout, &layout->arrow[i], out);
+    put_marks(layout, out);
+    put_labels(layout, out);
+}

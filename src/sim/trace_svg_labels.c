@@ -1,0 +1,162 @@
+/* What is written beside marks and along arrows, placed where it covers least. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "sim/trace_svg.h"
+
+/* What a place costs: covering a label is worst, then crossing a line or an arrow. */
+enum { COST_LABEL = 100, COST_LINE = 12, COST_ARROW = 8, COST_EDGE = 200 };
+enum { ROOM = 11 /* pixels that a label is high */, ARROW_END = 14 /* kept free at both ends */ };
+
+/* ---- Costs ---- */
+
+/* Along the label, one disc after the other: when two discs of two labels meet, so do the labels.
+ */
+static bool labels_meet(const struct label *a, const struct label *b) {
+    double reach = a->half + b->half + ROOM;
+    if (fabs(a->x - b->x) > reach || fabs(a->y - b->y) > reach) return false;
+    for (double i = -a->half; i <= a->half; i += ROOM / 2.0)
+        for (double j = -b->half; j <= b->half; j += ROOM / 2.0) {
+            double dx = a->x + i * a->right - b->x - j * b->right;
+            double dy = a->y + i * a->down - b->y - j * b->down;
+            if (dx * dx + dy * dy < ROOM * ROOM) return true;
+        }
+    return false;
+}
+
+/* On which side of the way from one point to another a third one is. */
+static double side(double x1, double y1, double x2, double y2, double x, double y) {
+    return (x2 - x1) * (y - y1) - (y2 - y1) * (x - x1);
+}
+
+static bool crosses(const struct label *label, const struct arrow *arrow) {
+    double ax = label->x - label->half * label->right, ay = label->y - label->half * label->down;
+    double bx = label->x + label->half * label->right, by = label->y + label->half * label->down;
+    return side(ax, ay, bx, by, arrow->x1, arrow->y1) * side(ax, ay, bx, by, arrow->x2, arrow->y2) <
+               0 &&
+           side(arrow->x1, arrow->y1, arrow->x2, arrow->y2, ax, ay) *
+                   side(arrow->x1, arrow->y1, arrow->x2, arrow->y2, bx, by) <
+               0;
+}
+
+/* How many lines of processes go through a label. */
+static int lines_covered(const struct layout *layout, const struct label *label) {
+    double half = fabs(label->down) * label->half + ROOM / 2.0;
+    double from = (label->y - half - layout->top) / layout->distance;
+    double to = (label->y + half - layout->top) / layout->distance;
+    int first = from < 0 ? 0 : (int)ceil(from);
+    int last = to < 0 ? -1 : to > layout->lines - 1 ? (int)layout->lines - 1 : (int)floor(to);
+    return last >= first ? last - first + 1 : 0;
+}
+
+/* What it costs to place the label here, when those before `count` are placed. */
+static double cost_of(const struct layout *layout, const struct label *label, size_t count) {
+    double cost = COST_LINE * lines_covered(layout, label);
+    double wide = label->right * label->half;
+    for (size_t i = 0; i < count; i++)
+        if (layout->label[i].text[0] && labels_meet(label, &layout->label[i])) cost += COST_LABEL;
+    for (size_t i = 0; i < layout->arrow_count; i++)
+        if (crosses(label, &layout->arrow[i])) cost += COST_ARROW;
+    if (label->x - wide < layout->left || label->x + wide > layout->right) cost += COST_EDGE;
+    return cost;
+}
+
+struct search { /* for the best place of the label number `count` */
+    const struct layout *layout;
+    size_t count;
+    struct label best;
+    double best_cost;
+};
+
+static void try(struct search *search, struct label label, double cost) {
+    cost += cost_of(search->layout, &label, search->count);
+    if (cost >= search->best_cost) return;
+    search->best = label;
+    search->best_cost = cost;
+}
+
+/* ---- Marks ---- */
+
+static void describe_mark(const struct trace *trace, const struct mark *mark,
+                          char text[LABEL_MAX]) {
+    const struct trace_entry *entry = &trace->entry[mark->entry];
+    char peer[ROSTER_NAME_MAX];
+    unsigned long long arg = entry->arg;
+    roster_name(&trace->roster, entry->peer, peer);
+    switch (mark->shape) {
+    case SHAPE_TIMER: snprintf(text, LABEL_MAX, "timeout"); break;
+    case SHAPE_CHOICE: snprintf(text, LABEL_MAX, "draws %llu", arg); break;
+    case SHAPE_AMNESIA: snprintf(text, LABEL_MAX, "amnesia"); break;
+    case SHAPE_WRITE: snprintf(text, LABEL_MAX, "writes with %llu", arg); break;
+    case SHAPE_REFUSED: snprintf(text, LABEL_MAX, "write with %llu refused", arg); break;
+    case SHAPE_SUSPECT: snprintf(text, LABEL_MAX, "suspects %s", peer); break;
+    case SHAPE_TRUST: snprintf(text, LABEL_MAX, "trusts %s", peer); break;
+    default: text[0] = 0; break;
+    }
+}
+
+static struct label label_mark(const struct layout *layout, size_t i) {
+    static const int heights[] = {-14, 17, -26, 29};
+    const struct mark *mark = &layout->mark[i];
+    struct search search = {layout, i, {.text = ""}, INFINITY};
+    struct label label = {.right = 1};
+    describe_mark(layout->trace, mark, label.text);
+    if (!label.text[0]) return label;
+    label.half = text_width(label.text, LABEL_SIZE) / 2.0;
+    for (int height = 0; height < 4; height++)
+        for (int shift = 0; shift < 3; shift++) {
+            label.x = mark->x + (shift == 0 ? label.half - 4 : shift == 1 ? 0 : 4 - label.half);
+            label.y = mark->y + heights[height];
+            try(&search, label, 3 * height + shift);
+        }
+    return search.best;
+}
+
+/* ---- Arrows ---- */
+
+/* "GRANT number=1 fence=7", or "GRANT 1 7", or "GRANT": the longest that has room. */
+static void describe_message(const struct layout *layout, const struct arrow *arrow, double room,
+                             char text[LABEL_MAX]) {
+    char message[256], *out = message;
+    trace_message(layout->trace, &layout->trace->entry[arrow->entry], message, sizeof message);
+    if (strlen(message) >= LABEL_MAX || text_width(message, LABEL_SIZE) > room) {
+        for (const char *in = message; *in; in++) {
+            *out++ = *in;
+            const char *value = *in == ' ' ? strchr(in, '=') : NULL;
+            if (value) in = value;
+        }
+        *out = 0;
+    }
+    if (strlen(message) >= LABEL_MAX || text_width(message, LABEL_SIZE) > room)
+        message[strcspn(message, " ")] = 0;
+    snprintf(text, LABEL_MAX, "%.*s", LABEL_MAX - 1, message);
+}
+
+/* Preferably near its sender, above the arrow. */
+static struct label label_arrow(const struct layout *layout, size_t i) {
+    const struct arrow *arrow = &layout->arrow[i];
+    double dx = arrow->x2 - arrow->x1, dy = arrow->y2 - arrow->y1;
+    double length = sqrt(dx * dx + dy * dy), room = length - 2 * ARROW_END;
+    struct search search = {layout, layout->mark_count + i, {.text = ""}, INFINITY};
+    struct label label = {.right = dx / length, .down = dy / length};
+    if (length < 1) return search.best;
+    describe_message(layout, arrow, room, label.text);
+    label.half = text_width(label.text, LABEL_SIZE) / 2.0;
+    double slack = room - 2 * label.half;
+    if (slack < 0) slack = 0;
+    for (int place = 0; place <= 6; place++)
+        for (int above = 1; above >= -1; above -= 2) {
+            double along = length / 2 + slack * (place / 6.0 - 0.5);
+            label.x = arrow->x1 + along * label.right + above * 7 * label.down;
+            label.y = arrow->y1 + along * label.down - above * 7 * label.right;
+            try(&search, label, abs(place - 1) + (above < 0 ? 2 : 0));
+        }
+    return search.best;
+}
+
+void layout_labels(struct layout *layout) {
+    layout->label = layout_array(layout->mark_count + layout->arrow_count, sizeof *layout->label);
+    for (size_t i = 0; i < layout->mark_count; i++) layout->label[i] = label_mark(layout, i);
+    for (size_t i = 0; i < layout->arrow_count; i++)
+        layout->label[layout->mark_count + i] = label_arrow(layout, i);
+}
