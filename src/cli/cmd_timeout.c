@@ -36,11 +36,11 @@ static const char doc[] =
     "up on an answer that is only late costs C, and happens with p(T), the probability that a "
     "delay "
     "is above T.  Wait while C*p(T) > E*T: the best T is the first at which that ends.\v"
-    "E and C are in the same unit, whichever it is.  The least sum is where E*T + C*p(T) is "
+    "E and C are in the same unit, whichever it is.  The least total is where E*T + C*p(T) is "
     "smallest.\n\n"
     "Examples:\n"
     "  conclave timeout --wait-cost 1 --mistake-cost 10 --delay exponential:20ms\n"
-    "  conclave timeout --wait-cost 1 --mistake-cost 10 --delays ping.txt --plot costs.svg\n";
+    "  conclave timeout -w 1 -m 10 --delays ping.txt --plot costs.svg\n";
 
 /* ---- What is asked ---- */
 
@@ -162,7 +162,7 @@ static int decimals(const struct answer *answer) {
 
 static void print_curve(const struct answer *answer) {
     int places = decimals(answer);
-    printf("\n%12s %11s %12s %12s %12s\n", "T (ms)", "p(T)", "C p(T)", "E T", "sum");
+    printf("\n%12s %11s %12s %12s %12s\n", "T (ms)", "p(T)", "C p(T)", "E T", "total");
     for (size_t i = 0; i < answer->count; i++) {
         const struct timeout_point *p = &answer->curve[i];
         bool best = p->timeout_us == answer->best.timeout_us;
@@ -170,7 +170,7 @@ static void print_curve(const struct answer *answer) {
         printf("%12.*f %11.4g %12.5g %12.5g %12.5g%s%s%s%s\n", places, p->timeout_us / 1e3,
                p->mistake_probability, p->mistake_cost, p->wait_cost, timeout_total(p),
                best || least ? "  <- " : "", best ? "best" : "", best && least ? ", " : "",
-               least ? "least sum" : "");
+               least ? "least total" : "");
     }
 }
 
@@ -179,7 +179,7 @@ static void print_answer(const struct request *request, const struct answer *ans
     print_problem(request);
     putchar('\n');
     print_solution("best T", &answer->best, "the first T with C p(T) <= E T");
-    print_solution("least sum", &answer->least_total, "the T with the smallest C p(T) + E T");
+    print_solution("least total", &answer->least_total, "the T with the smallest C p(T) + E T");
     if (delays->count && answer->best.mistake_probability == 0)
         printf(
             "              No measured delay is longer than the best T: longer ones may exist, and"

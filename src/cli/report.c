@@ -85,6 +85,9 @@ json_t *report_run_json(const struct sim *sim) {
         verdicts_json(judge));
     json_object_update(report, rest);
     json_decref(rest);
+    if (r->woken && r->entries)
+        json_object_set_new(report, "woken_per_release",
+                            json_real((double)r->woken / (double)r->entries));
     json_object_set_new(report, "trace_hash", hash_json(r->hash));
     return report;
 }
@@ -127,6 +130,9 @@ void report_run_text(const struct sim *sim, FILE *out) {
                 format_duration(text, sizeof text, (double)r->wait_us / (double)r->entries));
     fprintf(out, "  %-20s %.4g (1: all entered equally often)\n", "fairness",
             sim_fairness(r, sim->config));
+    if (r->woken && r->entries)
+        fprintf(out, "  %-20s %.4g processes per release\n", "woken",
+                (double)r->woken / (double)r->entries);
     resource_text(judge, out);
     for (int i = 0; i < MUTEX_PROPERTIES; i++) {
         const struct verdict *v = &judge->verdict[i];

@@ -210,12 +210,12 @@ void timeout_plot(const struct timeout_problem *problem, const struct timeout_po
     double range_us = timeout_range(best, least_total);
     fill(&curves, problem, range_us);
     snprintf(best_label, sizeof best_label, "best T = %.4g ms", best->timeout_us / US_PER_MS);
-    snprintf(least_label, sizeof least_label, "least sum at %.4g ms",
+    snprintf(least_label, sizeof least_label, "least total at %.4g ms",
              least_total->timeout_us / US_PER_MS);
     const struct plot_series series[] = {
         {"mistakes: C p(T)", curves.ms, curves.mistake, PLOT_POINTS, false},
         {"waiting: E T", curves.ms, curves.wait, PLOT_POINTS, false},
-        {"sum", curves.ms, curves.total, PLOT_POINTS, false},
+        {"total", curves.ms, curves.total, PLOT_POINTS, false},
     };
     const struct plot_mark marks[] = {{best_label, best->timeout_us / US_PER_MS},
                                       {least_label, least_total->timeout_us / US_PER_MS}};

@@ -54,6 +54,7 @@ enum { CV_ACQUIRE = 1, CV_RELEASE };
 enum cv_tell_type {
     CV_ENTERED = 1, /* arg: fencing token, 0 when the algorithm has none */
     CV_LEFT,
+    CV_WOKEN, /* it waited for a change, and was told of one */
 };
 
 struct cv_event {
@@ -99,6 +100,7 @@ struct cv_layout { /* of one process's state, by its role; zeroed before it is a
     cv_pid first;     /* row i is about process first + i */
     uint32_t durable; /* bytes at the front that cv_save keeps */
     uint32_t sends;   /* effects of one step at the most, when more than CV_SENDS_USUAL */
+    uint32_t message_rows; /* of the longest message; at most two such are sent in one step */
 };
 enum { CV_SENDS_USUAL = 8 };
 
@@ -148,6 +150,18 @@ static inline void *cv_send_raw(struct cv_out *out, uint32_t to, uint16_t kind, 
 #define cv_send(OUT, TO, KIND, RECORD, ...)                                                 \
     memcpy(cv_send_raw((OUT), (TO), (KIND), sizeof(struct RECORD)),                         \
            &(struct RECORD){__VA_ARGS__}, sizeof(struct RECORD))
+
+/* A message with rows: the head is filled in, the rows are zero and are the caller's to write. */
+#define cv_send_rows(OUT, TO, KIND, RECORD, ROW, COUNT, ...)                                     \
+    ((struct ROW *)cv_send_rows_((OUT), (TO), (KIND), &(struct RECORD){__VA_ARGS__},             \
+                                 sizeof(struct RECORD), (uint32_t)((COUNT) * sizeof(struct ROW))))
+static inline void *cv_send_rows_(struct cv_out *out, uint32_t to, uint16_t kind, const void *head,
+                                  uint32_t size, uint32_t rows_size) {
+    unsigned char *body = cv_send_raw(out, to, kind, size + rows_size);
+    memcpy(body, head, size);
+    memset(body + size, 0, rows_size);
+    return body + size;
+}
 
 static inline void cv_tell(struct cv_out *out, enum cv_tell_type what, uint64_t arg) {
     cv_assert(out->tells < CV_TELLS_MAX);

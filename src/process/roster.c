@@ -86,8 +86,23 @@ static struct cv_links links_of(const struct cv_record *record, const void *byte
     return links;
 }
 
+/* A column of the rows, as a list. */
+static void put_column(struct printer *out, const struct cv_record *record,
+                       const struct cv_field *field, const unsigned char *rows, uint32_t count) {
+    put(out, out->length ? " " : "");
+    put(out, field->name);
+    put(out, "=[");
+    for (uint32_t i = 0; i < count; i++) {
+        if (i) put(out, ", ");
+        put_value(out, field, rows + (size_t)i * record->row_size + field->offset,
+                  (struct cv_links){0});
+    }
+    put(out, "]");
+}
+
 int record_print(char *buffer, size_t size, const struct cv_record *record, const void *bytes,
-                 cv_pid first, enum cv_audience audience, const struct roster *roster) {
+                 uint32_t rows, cv_pid first, enum cv_audience audience,
+                 const struct roster *roster) {
     struct printer out = {.buffer = buffer, .size = size, .roster = roster};
     struct cv_links links = links_of(record, bytes, first);
     if (size) *buffer = 0;
@@ -99,5 +114,9 @@ int record_print(char *buffer, size_t size, const struct cv_record *record, cons
         put(&out, "=");
         put_value(&out, field, (const unsigned char *)bytes + field->offset, links);
     }
+    for (unsigned i = 0; i < record->row_field_count; i++)
+        if (record->row_fields[i].audience >= audience)
+            put_column(&out, record, &record->row_fields[i],
+                       (const unsigned char *)bytes + record->size, rows);
     return (int)out.length;
 }

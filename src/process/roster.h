@@ -18,8 +18,9 @@ char *roster_name(const struct roster *roster, cv_pid p, char buffer[ROSTER_NAME
 cv_pid roster_find(const struct roster *roster, const char *name);
 
 /* Writes the fields of a record that `audience` may see, as "name=value name=[p1, p2]", and returns
- * how long that is (as snprintf does).  `first` is the process that the first row is about. */
+ * how long that is (as snprintf does).  `rows` follow the head, the first about process `first`. */
 int record_print(char *buffer, size_t size, const struct cv_record *record, const void *bytes,
-                 cv_pid first, enum cv_audience audience, const struct roster *roster);
+                 uint32_t rows, cv_pid first, enum cv_audience audience,
+                 const struct roster *roster);
 
 #endif

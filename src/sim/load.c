@@ -93,10 +93,11 @@ static void left(struct sim *sim, cv_pid p) {
 }
 
 void load_told(struct sim *sim, cv_pid p, const struct cv_tell *tell) {
-    if (tell->what == CV_ENTERED)
-        entered(sim, p, tell->arg);
-    else
-        left(sim, p);
+    switch (tell->what) {
+    case CV_ENTERED: entered(sim, p, tell->arg); break;
+    case CV_LEFT: left(sim, p); break;
+    case CV_WOKEN: sim->result.woken++; break;
+    }
 }
 
 static void arrive(struct sim *sim, cv_pid p) {

@@ -143,7 +143,7 @@ static void trace_lost(struct sim *sim, cv_pid from, cv_pid to, const struct cv_
                                                                 .cause = sending,
                                                                 .kind = send->kind,
                                                                 .time_us = sim_now(sim)});
-    if (entry) sim->trace->entry[entry].body = trace_body(sim->trace, send + 1, send->size);
+    trace_body(sim->trace, entry, send + 1, send->size);
 }
 
 /* A crash breaks the connections of a process: what was sent to the life before, or to a process that
@@ -183,8 +183,7 @@ static void send_to(struct sim *sim, cv_pid from, cv_pid to, const struct cv_sen
                                                              .cause = cause,
                                                              .kind = send->kind,
                                                              .time_us = sim_now(sim)});
-        if (sending)
-            sim->trace->entry[sending].body = trace_body(sim->trace, send + 1, send->size);
+        trace_body(sim->trace, sending, send + 1, send->size);
     }
     if (network_cut(sim, from, to) || lost_on_purpose(sim, from, to) ||
         rng_chance(&sim->rng, sim->config->loss)) {

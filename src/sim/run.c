@@ -64,16 +64,20 @@ void sim_cancel(struct sim *sim, uint32_t *event) {
 /* ---- Opening a run ---- */
 
 /* The bytes of sends that one step of any process may write. */
-static uint32_t out_room(const struct sim *sim, uint32_t sends) {
-    uint32_t largest = 0;
-    for (unsigned i = 0; i < sim->algorithm->message_count; i++)
-        if (sim->algorithm->messages[i].size > largest) largest = sim->algorithm->messages[i].size;
-    return sends * ((uint32_t)sizeof(struct cv_send) + ((largest + 7) & ~7u));
+static uint32_t out_room(const struct sim *sim, uint32_t sends, uint32_t message_rows) {
+    uint32_t head = 0, row = 0;
+    for (unsigned i = 0; i < sim->algorithm->message_count; i++) {
+        const struct cv_record *message = &sim->algorithm->messages[i];
+        if (message->size > head) head = message->size;
+        if (message->row_size > row) row = message->row_size;
+    }
+    return sends * ((uint32_t)sizeof(struct cv_send) + ((head + 7) & ~7u)) +
+           2 * ((message_rows * row + 7) & ~7u);
 }
 
 static void lay_out_states(struct sim *sim) {
     uint64_t state = 0, saved = 0;
-    uint32_t sends = CV_SENDS_USUAL;
+    uint32_t sends = CV_SENDS_USUAL, message_rows = 0;
     for (cv_pid p = 1; p <= sim->roster.processes; p++) {
         struct cv_layout layout = {0};
         struct sim_process *process = &sim->process[p];
@@ -89,10 +93,11 @@ static void lay_out_states(struct sim *sim) {
         state = (state + 7) & ~(uint64_t)7;
         saved += (layout.durable + 7) & ~7u;
         if (layout.sends > sends) sends = layout.sends;
+        if (layout.message_rows > message_rows) message_rows = layout.message_rows;
     }
     sim->state = arena_take(&sim->fixed, state + saved);
     for (cv_pid p = 1; p <= sim->roster.processes; p++) sim->process[p].saved += state;
-    sim->out = (struct cv_out){.room = out_room(sim, sends)};
+    sim->out = (struct cv_out){.room = out_room(sim, sends, message_rows)};
     sim->out.sends = arena_take(&sim->fixed, sim->out.room);
 }
 
@@ -186,7 +191,7 @@ void sim_step(struct sim *sim, cv_pid p, const struct cv_event *event, uint32_t 
     if (sim->trace && cause && cv_serves(&sim->env)) {
         struct cv_layout layout = {0};
         sim->algorithm->layout(&sim->env, &layout);
-        trace_state(sim->trace, cause, sim_state(sim, p), layout.first);
+        trace_state(sim->trace, cause, sim_state(sim, p), layout.rows, layout.first);
     }
     apply(sim, p, cause);
 }
@@ -237,7 +242,7 @@ static void receive(struct sim *sim, struct sim_event *event) {
                                                            .cause = event->cause,
                                                            .kind = event->kind,
                                                            .time_us = sim_now(sim)});
-        if (cause) sim->trace->entry[cause].body = trace_body(sim->trace, e.body, e.size);
+        trace_body(sim->trace, cause, e.body, e.size);
     }
     if (lost)
         sim->result.lost++;

@@ -15,7 +15,7 @@ struct trace;
 struct sim_result {
     uint64_t events, messages, entries, requests, end_us, hash;
     uint64_t by_kind[CV_KINDS_MAX]; /* messages sent */
-    uint64_t lost, crashes;
+    uint64_t lost, crashes, woken;
     enum run_end end;
     uint64_t violation_event; /* how many events had happened at the first violation, or 0 */
     uint64_t delay_us, wait_us;       /* summed over the entries: since wanted and free, since wanted */

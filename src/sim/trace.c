@@ -41,21 +41,24 @@ uint32_t trace_add(struct trace *trace, struct trace_entry entry) {
     return index;
 }
 
-uint32_t trace_body(struct trace *trace, const void *body, uint32_t size) {
+void trace_body(struct trace *trace, uint32_t entry, const void *body, uint32_t size) {
+    if (!entry) return;
     size_t at = trace->bytes_used, needed = at + ((size + 7) & ~7u);
     trace->bytes = grown(trace->bytes, &trace->bytes_room, needed, 1);
     memcpy(trace->bytes + at, body, size);
     trace->bytes_used = needed;
-    return (uint32_t)at;
+    trace->entry[entry].body = (uint32_t)at;
+    trace->entry[entry].size = size;
 }
 
-void trace_state(struct trace *trace, uint32_t entry, const void *state, cv_pid first) {
+void trace_state(struct trace *trace, uint32_t entry, const void *state, uint32_t rows,
+                 cv_pid first) {
     const struct cv_record *record = trace->algorithm->state;
-    int length = record_print(NULL, 0, record, state, first, CV_SHOWN, &trace->roster);
+    int length = record_print(NULL, 0, record, state, rows, first, CV_SHOWN, &trace->roster);
     if (length <= 0) return;
     size_t at = trace->text_used, size = (size_t)length + 1;
     trace->text = grown(trace->text, &trace->text_room, at + size, 1);
-    record_print(trace->text + at, size, record, state, first, CV_SHOWN, &trace->roster);
+    record_print(trace->text + at, size, record, state, rows, first, CV_SHOWN, &trace->roster);
     trace->text_used = at + size;
     trace->entry[entry].note = (uint32_t)at;
 }
@@ -63,8 +66,9 @@ void trace_state(struct trace *trace, uint32_t entry, const void *state, cv_pid 
 char *trace_message(const struct trace *trace, const struct trace_entry *entry, char *buffer,
                     size_t size) {
     const struct cv_record *record = &trace->algorithm->messages[entry->kind];
+    uint32_t rows = record->row_size ? (entry->size - record->size) / record->row_size : 0;
     int used = snprintf(buffer, size, "%s ", record->name);
-    if (record_print(buffer + used, size - (size_t)used, record, trace->bytes + entry->body, 1,
+    if (record_print(buffer + used, size - (size_t)used, record, trace->bytes + entry->body, rows, 1,
                      CV_SHOWN, &trace->roster) == 0)
         buffer[used - 1] = 0;
     return buffer;

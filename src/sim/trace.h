@@ -38,7 +38,7 @@ struct trace_entry {
     uint32_t cause; /* index of the entry whose step led to this one, 0: none */
     uint32_t match;
     uint16_t kind;
-    uint32_t body; /* offset into trace.bytes */
+    uint32_t body, size; /* offset into trace.bytes */
     uint32_t note; /* offset into trace.text: the shown part of the state after the step, 0: none */
     bool kept;     /* part of the cut */
 };
@@ -63,9 +63,11 @@ void trace_open(struct trace *trace, const struct sim_config *config);
 void trace_close(struct trace *trace);
 /* Appends an entry and returns its index, 0 when the trace is full. */
 uint32_t trace_add(struct trace *trace, struct trace_entry entry);
-uint32_t trace_body(struct trace *trace, const void *body, uint32_t size);
+/* Keeps the body of a message. */
+void trace_body(struct trace *trace, uint32_t entry, const void *body, uint32_t size);
 /* Notes what a reader may see of a state. */
-void trace_state(struct trace *trace, uint32_t entry, const void *state, cv_pid first);
+void trace_state(struct trace *trace, uint32_t entry, const void *state, uint32_t rows,
+                 cv_pid first);
 
 /* Cuts the trace down to what led to the first violation: the causes of both stays inside, or of each
  * unended wait, and the faults that they met. */

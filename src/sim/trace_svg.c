@@ -15,7 +15,7 @@ enum {
 /* ---- The shapes ---- */
 
 static const char style[] =
-    "text { font: 10px 'DejaVu Sans', Verdana, Helvetica, Arial, sans-serif; fill: #334155; }\n"
+    "text { font: 11px 'DejaVu Sans', Verdana, Helvetica, Arial, sans-serif; fill: #334155; }\n"
     "text.title { font-size: 18px; font-weight: bold; fill: #0f172a; }\n"
     "text.name { font-size: 14px; text-anchor: end; fill: #0f172a; }\n"
     "text.small { text-anchor: middle; paint-order: stroke; stroke: #fff; stroke-width: 3px;"
@@ -26,7 +26,7 @@ static const char style[] =
     "text.split { font-size: 11px; text-anchor: middle; fill: #6d28d9; }\n"
     ".line { stroke: #64748b; stroke-width: 1.5; }\n"
     ".axis { stroke: #94a3b8; }\n"
-    ".grid { stroke: #e2e8f0; }\n"
+    ".grid { stroke: #f1f5f9; }\n"
     ".waiting { fill: #fcd34d; }\n"
     ".inside { fill: #16a34a; }\n"
     ".both { fill: #dc2626; }\n"
@@ -117,7 +117,8 @@ static int put_tick(const struct layout *layout, uint64_t time, int last, FILE *
     char number[32];
     int x = layout_x(layout, time), y = layout->bottom + AXIS_BELOW;
     if (x - last < TICK_PIXELS / 2) return last;
-    fprintf(out, "<path class=\"axis\" d=\"M%d %dv6\"/>", x, y);
+    fprintf(out, "<path class=\"grid\" d=\"M%d %dV%d\"/><path class=\"axis\" d=\"M%d %dv6\"/>", x,
+            layout->top - 30, y, x, y);
     svg_label(out, "number", x, y + 19, format_ms(number, sizeof number, time));
     return x;
 }
@@ -195,8 +196,8 @@ void trace_write_svg(const struct trace *trace, const char *title, FILE *out) {
     int height = below + put_legend(&layout, width, below, NULL) + (partial ? LEGEND_LINE : 0);
     put_head(width, height, out);
     if (title && *title) svg_label(out, "title", 20, 30, title);
-    svg_parts(&layout, out);
     put_axis(&layout, out);
+    svg_parts(&layout, out);
     put_legend(&layout, width, below, out);
     if (partial) {
         char text[SVG_TEXT_MAX];

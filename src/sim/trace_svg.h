@@ -99,7 +99,7 @@ size_t layout_find(const struct layout *layout, uint32_t entry);
 void *layout_array(size_t count, size_t item);
 
 /* How wide a text is in the small letters of labels, and in a font of `size` pixels. */
-enum { LABEL_SIZE = 10 };
+enum { LABEL_SIZE = 11 };
 int text_width(const char *text, int size);
 
 /* ---- Drawing ---- */

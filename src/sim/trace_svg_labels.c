@@ -5,8 +5,12 @@
 #include "sim/trace_svg.h"
 
 /* What a place costs: covering a label is worst, then crossing a line or an arrow. */
-enum { COST_LABEL = 100, COST_LINE = 12, COST_ARROW = 8, COST_EDGE = 200 };
-enum { ROOM = 11 /* pixels that a label is high */, ARROW_END = 14 /* kept free at both ends */ };
+enum { COST_LABEL = 100, COST_LINE = 12, COST_ARROW = 8, COST_EDGE = 200, COST_BRIEF = 7 };
+enum {
+    ROOM = 12,        /* pixels that a label is high */
+    ARROW_END = 12,   /* kept free at both ends of an arrow */
+    ARROW_BESIDE = 8, /* from an arrow to the middle of its label */
+};
 
 /* ---- Costs ---- */
 
@@ -114,43 +118,48 @@ static struct label label_mark(const struct layout *layout, size_t i) {
 
 /* ---- Arrows ---- */
 
-/* "GRANT number=1 fence=7", or "GRANT 1 7", or "GRANT": the longest that has room. */
-static void describe_message(const struct layout *layout, const struct arrow *arrow, double room,
+enum brevity { IN_FULL, BARE_VALUES, NAME_ONLY };
+
+/* "GRANT number=1 fence=7", "GRANT 1 7" or "GRANT". */
+static void describe_message(const struct trace *trace, uint32_t entry, enum brevity brevity,
                              char text[LABEL_MAX]) {
     char message[256], *out = message;
-    trace_message(layout->trace, &layout->trace->entry[arrow->entry], message, sizeof message);
-    if (strlen(message) >= LABEL_MAX || text_width(message, LABEL_SIZE) > room) {
-        for (const char *in = message; *in; in++) {
-            *out++ = *in;
-            const char *value = *in == ' ' ? strchr(in, '=') : NULL;
-            if (value) in = value;
-        }
+    trace_message(trace, &trace->entry[entry], message, sizeof message);
+    for (const char *in = message; brevity == BARE_VALUES && *in; in++) {
+        const char *equals = *in == ' ' ? strchr(in, '=') : NULL;
+        *out++ = *in;
         *out = 0;
+        if (equals) in = equals;
     }
-    if (strlen(message) >= LABEL_MAX || text_width(message, LABEL_SIZE) > room)
-        message[strcspn(message, " ")] = 0;
+    if (brevity == NAME_ONLY) message[strcspn(message, " ")] = 0;
     snprintf(text, LABEL_MAX, "%.*s", LABEL_MAX - 1, message);
 }
 
-/* Preferably near its sender, above the arrow. */
-static struct label label_arrow(const struct layout *layout, size_t i) {
-    const struct arrow *arrow = &layout->arrow[i];
-    double dx = arrow->x2 - arrow->x1, dy = arrow->y2 - arrow->y1;
-    double length = sqrt(dx * dx + dy * dy), room = length - 2 * ARROW_END;
-    struct search search = {layout, layout->mark_count + i, {.text = ""}, INFINITY};
-    struct label label = {.right = dx / length, .down = dy / length};
-    if (length < 1) return search.best;
-    describe_message(layout, arrow, room, label.text);
-    label.half = text_width(label.text, LABEL_SIZE) / 2.0;
-    double slack = room - 2 * label.half;
-    if (slack < 0) slack = 0;
+/* Tries the label along the arrow, preferably near the sender and above. */
+static void try_along(struct search *search, const struct arrow *arrow, double length,
+                      struct label label, double cost) {
+    double slack = length - 2 * ARROW_END - 2 * label.half;
+    if (slack < 0) slack = 0, cost += COST_EDGE;
     for (int place = 0; place <= 6; place++)
         for (int above = 1; above >= -1; above -= 2) {
             double along = length / 2 + slack * (place / 6.0 - 0.5);
-            label.x = arrow->x1 + along * label.right + above * 7 * label.down;
-            label.y = arrow->y1 + along * label.down - above * 7 * label.right;
-            try(&search, label, abs(place - 1) + (above < 0 ? 2 : 0));
+            label.x = arrow->x1 + along * label.right + above * ARROW_BESIDE * label.down;
+            label.y = arrow->y1 + along * label.down - above * ARROW_BESIDE * label.right;
+            try(search, label, cost + abs(place - 1) + (above < 0 ? 2 : 0));
         }
+}
+
+static struct label label_arrow(const struct layout *layout, size_t i) {
+    const struct arrow *arrow = &layout->arrow[i];
+    double dx = arrow->x2 - arrow->x1, dy = arrow->y2 - arrow->y1, length = sqrt(dx * dx + dy * dy);
+    struct search search = {layout, layout->mark_count + i, {.text = ""}, INFINITY};
+    struct label label = {.right = dx / length, .down = dy / length};
+    if (length < 1) return search.best;
+    for (enum brevity brevity = IN_FULL; brevity <= NAME_ONLY; brevity++) {
+        describe_message(layout->trace, arrow->entry, brevity, label.text);
+        label.half = text_width(label.text, LABEL_SIZE) / 2.0;
+        try_along(&search, arrow, length, label, COST_BRIEF * (double)brevity);
+    }
     return search.best;
 }
 

@@ -6,10 +6,10 @@
 #include "base/utf8.h"
 
 enum {
-    UNIT_PIXELS = 110, /* of a typical message, while there are few at a time */
-    STEP_PIXELS = 70,  /* between two steps at the same time */
+    UNIT_PIXELS = 92,  /* of a typical message, while there are few at a time */
+    STEP_PIXELS = 80,  /* between two steps at the same time */
     WIDTH_MAX = 30000, /* many programs draw no more than 32,767 pixels */
-    SILENCE = 8,       /* so many units without anything are drawn shorter */
+    SILENCE = 5,       /* so many units without anything are drawn shorter */
     TOP = 96,          /* above the first line */
     TAIL = 70,         /* behind the last moment */
     NAME_SIZE = 14,
