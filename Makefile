@@ -75,14 +75,14 @@ run: all
 build-tests: test-deps $(B)/conclave $(UNIT_TESTS)
 
 test: build-tests man
-	@B=$(B) VERSION=$(VERSION) ./tests/run
+	@B=$(B) SANITIZED=$(SANITIZED) ./tests/run $(T)
 
 asan:
-	@$(MAKE) B=build-asan CFLAGS="-O1 -g" SANITIZE="-fsanitize=address -fno-omit-frame-pointer" test
+	@$(MAKE) B=build-asan CFLAGS="-O1 -g" SANITIZE="-fsanitize=address -fno-omit-frame-pointer" SANITIZED=1 test
 
 ubsan:
 	@$(MAKE) B=build-ubsan CFLAGS="-O1 -g" \
-	    SANITIZE="-fsanitize=undefined -fno-sanitize-recover=all" test
+	    SANITIZE="-fsanitize=undefined -fno-sanitize-recover=all" SANITIZED=1 test
 
 bench: all
 	@./bench/run $(B)/conclave

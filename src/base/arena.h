@@ -1,7 +1,7 @@
 /* Memory of a run: one reserved stretch of addresses that grows in place.
  *
- * Growing never moves what was handed out, so pointers stay good for as long as the arena lives, and
- * resetting keeps the pages for the next run.  Memory comes zeroed, after a reset too. */
+ * Growing never moves what was handed out, so pointers stay good for as long as the arena lives,
+ * and resetting keeps the pages for the next run.  Memory comes zeroed, after a reset too. */
 #ifndef CV_BASE_ARENA_H
 #define CV_BASE_ARENA_H
 

@@ -5,7 +5,6 @@
 
 _Noreturn void cv_broken(const char *what, const char *file, int line);
 
-#define cv_assert(CONDITION) \
-    ((CONDITION) ? (void)0 : cv_broken(#CONDITION, __FILE__, __LINE__))
+#define cv_assert(CONDITION) ((CONDITION) ? (void)0 : cv_broken(#CONDITION, __FILE__, __LINE__))
 
 #endif

@@ -11,8 +11,8 @@ static const struct {
     const char *name;
     double us;
 } units[] = {
-    {"us", 1},      {"ms", 1e3},     {"s", 1e6},     {"sec", 1e6},   {"min", 60e6}, {"m", 60e6},
-    {"h", 3600e6},  {"hour", 3600e6}, {"d", 86400e6}, {"day", 86400e6},
+    {"us", 1},   {"ms", 1e3},   {"s", 1e6},       {"sec", 1e6},   {"min", 60e6},
+    {"m", 60e6}, {"h", 3600e6}, {"hour", 3600e6}, {"d", 86400e6}, {"day", 86400e6},
 };
 
 static int unit_us(const char *name, double *us) {
@@ -24,10 +24,10 @@ static int unit_us(const char *name, double *us) {
 /* strtod without the forms nobody means: white space, inf, nan. */
 static int leading_real(const char *text, double *value, const char **rest) {
     if (!isdigit((unsigned char)*text) && *text != '.' && *text != '-') return -1;
+    if (strspn(text, "+-.eE0123456789") == 1 && (text[1] == 'x' || text[1] == 'X')) return -1;
     char *end;
-    errno = 0;
     *value = strtod(text, &end);
-    if (end == text || errno == ERANGE || !isfinite(*value)) return -1;
+    if (end == text || !isfinite(*value)) return -1;
     *rest = end;
     return 0;
 }
@@ -66,8 +66,9 @@ int parse_duration(const char *text, uint64_t *us) {
         unit = 1;
     else if (unit_us(rest, &unit) != 0)
         return -1;
-    if (value * unit > 1e18) return -1;
-    *us = (uint64_t)llround(value * unit);
+    uint64_t whole = value * unit > 1e18 ? 0 : (uint64_t)llround(value * unit);
+    if (whole == 0 && value > 0) return -1; /* too long, or too short to be told from none */
+    *us = whole;
     return 0;
 }
 

@@ -11,7 +11,7 @@ int parse_u64(const char *text, uint64_t *result);
 int parse_real(const char *text, double *result);
 /* A real number from 0 to 1. */
 int parse_probability(const char *text, double *result);
-/* "250us", "1.5ms", "3s", "2min", "1h", "10d", or "0"; in microseconds. */
+/* "250us", "1.5ms", "3s", "2min", "1h", "10d", or "0"; in whole microseconds. */
 int parse_duration(const char *text, uint64_t *us);
 /* How often: "0.2/s", "3/min", "12/hour"; in events per second. */
 int parse_rate(const char *text, double *per_second);

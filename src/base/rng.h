@@ -9,7 +9,8 @@ struct rng {
     uint64_t s[4];
 };
 
-static inline uint64_t rng_mix(uint64_t x) { /* splitmix64's finalizer: every bit reaches every bit */
+static inline uint64_t
+rng_mix(uint64_t x) { /* splitmix64's finalizer: every bit reaches every bit */
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
     x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
     return x ^ (x >> 31);

@@ -1,11 +1,12 @@
 /* A timer wheel: pending events in order of time, then of insertion, at a constant cost each.
  *
- * The lowest level has a slot for each of 4,096 ticks, so that what is near goes to its place at once;
- * each level above has 64 slots, as wide as the whole level below.  A node sits on the lowest level
- * whose span it shares with the present, so it moves down at most once per level, and whatever shares
- * a slot was inserted in the order in which it stands there: an earlier node of the same time has
- * always been moved down before a later one can be inserted below.  Nodes are records of the caller,
- * 64 bytes each, that begin with a wheel_node, addressed by index; index 0 means none. */
+ * The lowest level has a slot for each of 4,096 ticks, so that what is near goes to its place at
+ * once; each level above has 64 slots, as wide as the whole level below.  A node sits on the lowest
+ * level whose span it shares with the present, so it moves down at most once per level, and
+ * whatever shares a slot was inserted in the order in which it stands there: an earlier node of the
+ * same time has always been moved down before a later one can be inserted below.  Nodes are records
+ * of the caller, 64 bytes each, that begin with a wheel_node, addressed by index; index 0 means
+ * none. */
 #ifndef CV_BASE_WHEEL_H
 #define CV_BASE_WHEEL_H
 
@@ -34,8 +35,8 @@ struct wheel_list {
 
 struct wheel {
     uint64_t now, count;
-    unsigned char *nodes;  /* the caller's records */
-    uint64_t near_words;   /* bit per word of near_slots that is not zero */
+    unsigned char *nodes; /* the caller's records */
+    uint64_t near_words;  /* bit per word of near_slots that is not zero */
     uint64_t near_slots[WHEEL_NEAR / 64];
     uint64_t far_slots[WHEEL_LEVELS];
     struct wheel_list near[WHEEL_NEAR];
@@ -69,9 +70,7 @@ static inline void wheel_unlink(const struct wheel *w, struct wheel_list *list, 
         list->last = node->prev;
 }
 
-static inline unsigned wheel_shift(unsigned level) {
-    return WHEEL_NEAR_BITS + WHEEL_BITS * level;
-}
+static inline unsigned wheel_shift(unsigned level) { return WHEEL_NEAR_BITS + WHEEL_BITS * level; }
 
 /* For a time that does not share the lowest level with the present. */
 static inline unsigned wheel_level(uint64_t now, uint64_t time) {

@@ -44,15 +44,16 @@ static int parse(int key, char *text, struct argp_state *state) {
 static json_t *real_or_null(double value) { return isnan(value) ? json_null() : json_real(value); }
 
 static json_t *row_json(const struct compare_row *row) {
-    return json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:s}", "algorithm",
-                     row->algorithm->name, "processes", (json_int_t)row->processes, "load",
-                     compare_load_name[row->load], "entries", (json_int_t)row->result.entries,
-                     "messages_formula", row->algorithm->cost, "messages_formula_value",
-                     real_or_null(row->formula_per_entry), "messages_per_entry",
-                     real_or_null(row->per_entry), "delay_formula", row->algorithm->delay,
-                     "delay_formula_value", real_or_null(row->formula_delay), "delay_hops_mean",
-                     real_or_null(row->delay_hops), "attempts", real_or_null(row->attempts),
-                     "idle_hops", real_or_null(row->idle_hops), "footnote", row->footnote);
+    return json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:s}",
+                     "algorithm", row->algorithm->name, "processes", (json_int_t)row->processes,
+                     "load", compare_load_name[row->load], "entries",
+                     (json_int_t)row->result.entries, "messages_formula", row->algorithm->cost,
+                     "messages_formula_value", real_or_null(row->formula_per_entry),
+                     "messages_per_entry", real_or_null(row->per_entry), "delay_formula",
+                     row->algorithm->delay, "delay_formula_value", real_or_null(row->formula_delay),
+                     "delay_hops_mean", real_or_null(row->delay_hops), "attempts",
+                     real_or_null(row->attempts), "idle_hops", real_or_null(row->idle_hops),
+                     "footnote", row->footnote);
 }
 
 /* "3 = 3" would say it twice. */
@@ -84,8 +85,10 @@ static void print_table(const struct compare_row *rows, size_t count) {
     printf("%-14s %5s  %-6s %-28s %10s  %-24s %10s\n", "lock", "N", "load", "formula", "measured",
            "formula", "measured");
     for (size_t i = 0; i < count; i++) print_row(&rows[i], *rows[i].footnote ? ++footnotes : 0);
-    puts("\nN processes compete; quorum and voting have n = N coordinators.  Light: nearly always one\n"
-         "wants in at a time.  Heavy: everyone wants in all the time.  Delay: from wanted and free to\n"
+    puts("\nN processes compete; quorum and voting have n = N coordinators.  Light: nearly always "
+         "one\n"
+         "wants in at a time.  Heavy: everyone wants in all the time.  Delay: from wanted and free "
+         "to\n"
          "entered.");
     footnotes = 0;
     for (size_t i = 0; i < count; i++)
@@ -99,11 +102,16 @@ int cmd_compare(int argc, char **argv) {
         {"json", 'j', 0, 0, "Report in JSON", 0},
         {0}};
     static const struct argp argp = {
-        options, parse, "",
-        "Messages per entry and delay before entry of every lock, measured in the simulator, beside "
+        options,
+        parse,
+        "",
+        "Messages per entry and delay before entry of every lock, measured in the simulator, "
+        "beside "
         "the formulas.  Footnotes say from the run why the two differ.\v"
         "Example:\n  conclave compare --processes 3,8,32\n",
-        0, 0, 0};
+        0,
+        0,
+        0};
     struct request request = {.seed = 1};
     struct sim sim;
     size_t count = 0;

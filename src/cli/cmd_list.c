@@ -9,17 +9,21 @@ static int parse(int key, char *argument, struct argp_state *state) {
 }
 
 static json_t *to_json(const struct cv_algorithm *algorithm) {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s}", "algorithm", algorithm->name, "summary",
-                     algorithm->summary, "messages_per_entry", algorithm->cost, "delay",
-                     algorithm->delay, "paper", algorithm->paper);
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "algorithm", algorithm->name, "problem",
+                     "lock", "summary", algorithm->summary, "messages_per_entry", algorithm->cost,
+                     "delay", algorithm->delay, "paper", algorithm->paper);
 }
 
 int cmd_list(int argc, char **argv) {
     static const struct argp_option options[] = {{"json", 'j', 0, 0, "Report in JSON", 0}, {0}};
-    static const struct argp argp = {options, parse, "",
+    static const struct argp argp = {options,
+                                     parse,
+                                     "",
                                      "The algorithms, and what they cost per entry.\v"
                                      "Example:\n  conclave list\n",
-                                     0, 0, 0};
+                                     0,
+                                     0,
+                                     0};
     bool as_json = false;
     argp_parse(&argp, argc, argv, 0, 0, &as_json);
     json_t *rows = json_array();

@@ -89,13 +89,18 @@ static int merge(const struct request *request) {
 int cmd_merge(int argc, char **argv) {
     static const struct argp_option options[] = {{"json", 'j', 0, 0, "Report in JSON", 0}, {0}};
     static const struct argp argp = {
-        options, parse, "FILE...",
-        "Join the JSON results of 'conclave sim --runs K --share I/N --json'.  The outcome is, byte for "
+        options,
+        parse,
+        "FILE...",
+        "Join the JSON results of 'conclave sim --runs K --share I/N --json'.  The outcome is, "
+        "byte for "
         "byte, that of the same sweep run in one piece.\v"
         "Example, on four machines and then on one:\n"
         "  conclave sim quorum --runs 100000 --share 1/4 --json > 1.json   (and 2/4, 3/4, 4/4)\n"
         "  conclave merge 1.json 2.json 3.json 4.json\n",
-        0, 0, 0};
+        0,
+        0,
+        0};
     struct request request = {0};
     argp_parse(&argp, argc, argv, 0, 0, &request);
     if (request.count == 0) usage_error("merge: which files? See conclave merge --help");

@@ -57,7 +57,7 @@ static int parse(int key, char *argument, struct argp_state *state) {
     case 'p': request->p_text = argument; return 0;
     case 't': request->table = true; return 0;
     case 's': request->runs = whole("simulate", argument, ODDS_RUNS_MIN, 1000000000); return 0;
-    case 'S': request->seed = whole("seed", argument, 0, UINT64_MAX); return 0;
+    case 'S': request->seed = whole("seed", argument, 0, INT64_MAX); return 0;
     case 'j': request->json = true; return 0;
     default: return ARGP_ERR_UNKNOWN;
     }

@@ -7,16 +7,16 @@
 #include "sim/scenario.h"
 
 enum { /* option keys; the first two ranges are indexed by the tables they come from */
-    KEY_SETTING = 0x1000,
-    KEY_OPTION = 0x2000,
-    KEY_SCENARIO = 0x3000,
-    KEY_AT,
-    KEY_TRACE,
-    KEY_OUTPUT,
-    KEY_CUT,
-    KEY_RUNS,
-    KEY_JOBS,
-    KEY_SHARE,
+       KEY_SETTING = 0x1000,
+       KEY_OPTION = 0x2000,
+       KEY_SCENARIO = 0x3000,
+       KEY_AT,
+       KEY_TRACE,
+       KEY_OUTPUT,
+       KEY_CUT,
+       KEY_RUNS,
+       KEY_JOBS,
+       KEY_SHARE,
 };
 
 struct request {
@@ -108,7 +108,8 @@ static struct argp_option *make_options(const struct cv_algorithm *algorithm) {
         {"at", KEY_AT, "'TIME WHAT'", 0, "Schedule what happens, e.g. --at '5ms p2 crash'", 3},
         {"runs", KEY_RUNS, "K", 0, "Run K seeds, from --seed on, and sum them up", 3},
         {"jobs", KEY_JOBS, "J", 0, "How many at a time (all cores)", 3},
-        {"share", KEY_SHARE, "I/N", 0, "Run the I-th of N shares of the seeds; see conclave merge", 3},
+        {"share", KEY_SHARE, "I/N", 0, "Run the I-th of N shares of the seeds; see conclave merge",
+         3},
         {0, 0, 0, 0, "What to show:", 4},
         {"trace", KEY_TRACE, "FORMAT", 0, "Show what happened: text, mermaid, json or svg", 4},
         {"output", KEY_OUTPUT, "FILE", 0, "Where the trace goes (standard output)", 4},
@@ -150,10 +151,12 @@ static void look_ahead(struct request *request, int argc, char **argv) {
     }
     if (request->path && scenario_read(&request->scenario, request->path, error) != 0)
         usage_error("%s", error);
-    if (argc > 1 && argv[1][0] != '-') set_algorithm(request, argv[1]);
+    if (argc > 1 && argv[1][0] != '-')
+        set_algorithm(request, argv[1]);
     else if (!request->path && argc > 1 && strcmp(argv[1], "--help") != 0 &&
              strcmp(argv[1], "--usage") != 0 && strcmp(argv[1], "--version") != 0)
-        usage_error("sim: name the algorithm first, for instance: conclave sim central %s", argv[1]);
+        usage_error("sim: name the algorithm first, for instance: conclave sim central %s",
+                    argv[1]);
 }
 
 static void check(struct request *request) {
@@ -271,8 +274,7 @@ static int run_one(struct request *request) {
         print_json(report_run_json(&sim));
     else
         report_run_text(&sim, out);
-    if (request->scenario.expectation_count)
-        expected = check_scenario(request, &sim, &trace, out);
+    if (request->scenario.expectation_count) expected = check_scenario(request, &sim, &trace, out);
     trace_close(&trace);
     if (violated && !request->json && !request->trace_name) {
         show_what_led_here(&sim);
@@ -287,16 +289,22 @@ int cmd_sim(int argc, char **argv) {
     look_ahead(&request, argc, argv);
     struct argp_option *options = make_options(request.scenario.config.algorithm);
     const struct argp argp = {
-        options, parse, "ALGORITHM",
-        "Run a lock algorithm in a deterministic simulator, and judge exclusion, deadlock, starvation "
-        "and bounded wait.  'conclave sim ALGORITHM --help' shows the algorithm's own options too.\v"
+        options,
+        parse,
+        "ALGORITHM",
+        "Run a lock algorithm in a deterministic simulator, and judge exclusion, deadlock, "
+        "starvation "
+        "and bounded wait.  'conclave sim ALGORITHM --help' shows the algorithm's own options "
+        "too.\v"
         "Examples:\n"
         "  conclave sim central --processes 5 --entries 100\n"
         "  conclave sim central-lease --pause-rate 1/s --lease 20ms\n"
         "  conclave sim token-ring --trace svg --entries 4 --output ring.svg\n"
         "  conclave sim quorum --n 5 --crash-rate 1/s --recover --amnesia --runs 1000\n"
         "  conclave sim --scenario scenarios/quorum-amnesia.scenario --trace mermaid\n",
-        0, 0, 0};
+        0,
+        0,
+        0};
     argp_parse(&argp, argc, argv, 0, 0, &request);
     check(&request);
     int status = request.runs ? run_many(&request) : run_one(&request);

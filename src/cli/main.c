@@ -71,14 +71,15 @@ static void help(FILE *out) {
           out);
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
-    fputs("\nOptions:\n"
-          "  --help         show this help; 'conclave COMMAND --help' shows a command's\n"
-          "  --version      show the version\n\n"
-          "Examples:\n"
-          "  conclave sim central --processes 5 --entries 100\n"
-          "  conclave sim quorum --scenario scenarios/quorum-amnesia.scenario\n\n"
-          "Exit status: 0 all held, 1 a property was violated, 2 wrong usage, 3 the system failed.\n",
-          out);
+    fputs(
+        "\nOptions:\n"
+        "  --help         show this help; 'conclave COMMAND --help' shows a command's\n"
+        "  --version      show the version\n\n"
+        "Examples:\n"
+        "  conclave sim central --processes 5 --entries 100\n"
+        "  conclave sim quorum --scenario scenarios/quorum-amnesia.scenario\n\n"
+        "Exit status: 0 all held, 1 a property was violated, 2 wrong usage, 3 the system failed.\n",
+        out);
 }
 
 static const char *nearest_command(const char *name) {

@@ -7,7 +7,9 @@
 /* NAN has no place in JSON. */
 static json_t *real_or_null(double value) { return isnan(value) ? json_null() : json_real(value); }
 
-static json_t *hash_json(uint64_t hash) { return json_sprintf("%016llx", (unsigned long long)hash); }
+static json_t *hash_json(uint64_t hash) {
+    return json_sprintf("%016llx", (unsigned long long)hash);
+}
 
 static json_t *settings_json(const struct sim_config *config) {
     json_t *settings = json_object();
@@ -42,8 +44,7 @@ static json_t *verdicts_json(const struct mutex_judge *judge) {
         const struct verdict *v = &judge->verdict[i];
         const char *name = mutex_property_name[i];
         json_object_set_new(verdicts, name, json_string(verdict_word(v->value)));
-        if (v->value == VIOLATED)
-            json_object_set_new(at, name, json_real((double)v->at_us / 1e3));
+        if (v->value == VIOLATED) json_object_set_new(at, name, json_real((double)v->at_us / 1e3));
         if (*v->why) json_object_set_new(why, name, json_string(v->why));
     }
     json_object_set_new(verdicts, "at", at);
@@ -70,7 +71,8 @@ json_t *report_run_json(const struct sim *sim) {
     double entries = r->entries ? (double)r->entries : NAN;
     json_t *report = report_head(sim->config);
     json_t *rest = json_pack(
-        "{s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:I, s:f, s:o, s:I, s:I, s:f, s:s, s:{s:I, s:I, s:I, s:I}, "
+        "{s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:I, s:f, s:o, s:I, s:I, s:f, s:s, s:{s:I, s:I, s:I, "
+        "s:I}, "
         "s:o}",
         "events", (json_int_t)r->events, "messages", (json_int_t)r->messages, "messages_by_kind",
         kinds_json(sim), "entries", (json_int_t)r->entries, "messages_per_entry",
@@ -121,8 +123,7 @@ void report_run_text(const struct sim *sim, FILE *out) {
     fprintf(out, "  %-20s %llu in %s of virtual time\n", "entries", (unsigned long long)r->entries,
             format_duration(text, sizeof text, (double)r->end_us));
     fprintf(out, "  %-20s %llu", "messages", (unsigned long long)r->messages);
-    if (r->entries)
-        fprintf(out, ", %.4g per entry", (double)r->messages / (double)r->entries);
+    if (r->entries) fprintf(out, ", %.4g per entry", (double)r->messages / (double)r->entries);
     fprintf(out, r->lost ? "; %llu lost\n" : "\n", (unsigned long long)r->lost);
     if (!isnan(sim_delay_hops(r, sim->config)))
         fprintf(out, "  %-20s %.4g message times once wanted and free; %s from the request\n",
@@ -187,8 +188,8 @@ static int read_verdict(json_t *value, enum verdict_value *verdict) {
 int batch_row_read(json_t *columns, struct batch_row *row) {
     size_t at = 0;
     char hash[32];
-#define C(NAME)                                                        \
-    if (!json_is_integer(json_array_get(columns, at))) return -1;      \
+#define C(NAME)                                                                                    \
+    if (!json_is_integer(json_array_get(columns, at))) return -1;                                  \
     row->NAME = (uint64_t)json_integer_value(json_array_get(columns, at++));
     BATCH_COLUMNS(C)
 #undef C
@@ -243,7 +244,8 @@ static void property_text(const struct batch_summary *summary, int i, size_t cou
     fprintf(out, "  %-20s held in %zu", mutex_property_name[i], summary->held[i]);
     if (unknown) fprintf(out, ", unknown in %zu", unknown);
     if (summary->violated[i])
-        fprintf(out, ", VIOLATED in %zu (%.3g%%, 95%% interval %.3g%% to %.3g%%), first with seed %llu",
+        fprintf(out,
+                ", VIOLATED in %zu (%.3g%%, 95%% interval %.3g%% to %.3g%%), first with seed %llu",
                 summary->violated[i], 100 * p.rate, 100 * p.low, 100 * p.high,
                 (unsigned long long)summary->first_failing[i]->seed);
     fputc('\n', out);

@@ -93,10 +93,8 @@ void mutex_judge_enter(struct mutex_judge *judge, uint64_t now, cv_pid p, uint64
     if (judge->inside) judge_overlap(judge, now, p);
     judge->inside++;
     judge->entries++;
-    *c = (struct mutex_competitor){.entry = judge->entries,
-                                   .token = token,
-                                   .entries = c->entries + 1,
-                                   .inside = true};
+    *c = (struct mutex_competitor){
+        .entry = judge->entries, .token = token, .entries = c->entries + 1, .inside = true};
 }
 
 void mutex_judge_leave(struct mutex_judge *judge, uint64_t now, cv_pid p) {
@@ -151,7 +149,8 @@ static char *waiting_names(const struct mutex_judge *judge, char *buffer, size_t
     return buffer;
 }
 
-static void all(struct mutex_judge *judge, enum verdict_value value, uint64_t now, const char *why) {
+static void all(struct mutex_judge *judge, enum verdict_value value, uint64_t now,
+                const char *why) {
     for (int i = DEADLOCK; i < MUTEX_PROPERTIES; i++) {
         if (judge->verdict[i].value == VIOLATED) continue;
         judge->verdict[i] = (struct verdict){.value = value, .at_us = now};
@@ -167,7 +166,8 @@ static void judge_unserved(struct mutex_judge *judge, uint64_t now, enum run_end
         snprintf(why, sizeof why, "the run ended while %s and somebody is inside", who);
         all(judge, UNKNOWN, now, why);
     } else if (end == AT_REST) {
-        snprintf(why, sizeof why, "%s for ever: nothing is under way that could let anyone in", who);
+        snprintf(why, sizeof why, "%s for ever: nothing is under way that could let anyone in",
+                 who);
         all(judge, VIOLATED, now, why);
     } else if (end == PATIENCE_LOST) {
         char patience[32];
@@ -187,7 +187,8 @@ static void judge_unserved(struct mutex_judge *judge, uint64_t now, enum run_end
 void mutex_judge_close(struct mutex_judge *judge, uint64_t now, enum run_end end) {
     name_text name;
     char wait[32];
-    struct verdict *exclusion = &judge->verdict[EXCLUSION], *bounded = &judge->verdict[BOUNDED_WAIT];
+    struct verdict *exclusion = &judge->verdict[EXCLUSION],
+                   *bounded = &judge->verdict[BOUNDED_WAIT];
     for (cv_pid p = 1; p <= judge->roster->processes; p++)
         if (judge->of[p].waiting) judge_wait(judge, now, p);
     if (exclusion->value != VIOLATED) exclusion->value = HELD;

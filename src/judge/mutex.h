@@ -1,9 +1,9 @@
 /* The judge of mutual exclusion.
  *
- * It hears of requests, entries, exits, crashes and writes to the guarded resource, at a constant cost
- * each, and decides the four properties that a lock owes its users.  "Two believe they hold the lock"
- * and "two wrote to the resource" are told apart: a resource that checks fencing tokens is safe from
- * the first as long as the second does not happen. */
+ * It hears of requests, entries, exits, crashes and writes to the guarded resource, at a constant
+ * cost each, and decides the four properties that a lock owes its users.  "Two believe they hold
+ * the lock" and "two wrote to the resource" are told apart: a resource that checks fencing tokens
+ * is safe from the first as long as the second does not happen. */
 #ifndef CV_JUDGE_MUTEX_H
 #define CV_JUDGE_MUTEX_H
 
@@ -37,11 +37,12 @@ struct mutex_judge {
     struct mutex_competitor *of; /* by pid */
     uint32_t inside, waiting;
     uint64_t entries, requests;
-    uint64_t left_us;                    /* when the section was last left */
-    uint64_t delay_us_sum, wait_us_sum;  /* from the later of request and exit, and from the request */
+    uint64_t left_us; /* when the section was last left */
+    uint64_t delay_us_sum,
+        wait_us_sum; /* from the later of request and exit, and from the request */
     uint64_t overtakes_max, wait_us_max; /* the observed bounds */
     cv_pid overtaken_most;
-    uint64_t overlaps;                          /* entries while another was inside */
+    uint64_t overlaps;                   /* entries while another was inside */
     uint64_t writes, writes_refused;     /* at the resource */
     uint64_t writes_late;                /* taken although a later holder had written */
     uint64_t newest_entry, newest_token; /* that the resource has seen */

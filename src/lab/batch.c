@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-const char *const batch_measure_name[BATCH_MEASURES] = {"messages_per_entry", "delay_hops", "wait_ms",
-                                                        "fairness", "events"};
+const char *const batch_measure_name[BATCH_MEASURES] = {"messages_per_entry", "delay_hops",
+                                                        "wait_ms", "fairness", "events"};
 
 size_t batch_size(const struct batch *batch) {
     return batch->runs < batch->share ? 0 : (batch->runs - batch->share) / batch->shares + 1;
@@ -90,7 +90,8 @@ static double measure(const struct batch_row *row, enum batch_measure m, double 
     double entries = (double)row->entries, squares = (double)row->entries_squared;
     switch (m) {
     case PER_ENTRY: return entries > 0 ? (double)row->messages / entries : NAN;
-    case DELAY_HOPS: return entries > 0 && hop_us > 0 ? (double)row->delay_us / entries / hop_us : NAN;
+    case DELAY_HOPS:
+        return entries > 0 && hop_us > 0 ? (double)row->delay_us / entries / hop_us : NAN;
     case WAIT_MS: return entries > 0 ? (double)row->wait_us / entries / 1e3 : NAN;
     case FAIRNESS: return squares > 0 ? entries * entries / (n * squares) : NAN;
     default: return (double)row->events;

@@ -6,9 +6,20 @@
 #include "sim/sim.h"
 
 /* A run in whole numbers, so that results can be written, read and joined without loss. */
-#define BATCH_COLUMNS(C)                                                                         \
-    C(seed) C(events) C(messages) C(entries) C(requests) C(lost) C(crashes) C(end_us) C(delay_us) \
-    C(wait_us) C(wait_us_max) C(overtakes_max) C(entries_squared)
+#define BATCH_COLUMNS(C)                                                                           \
+    C(seed)                                                                                        \
+    C(events)                                                                                      \
+    C(messages)                                                                                    \
+    C(entries)                                                                                     \
+    C(requests)                                                                                    \
+    C(lost)                                                                                        \
+    C(crashes)                                                                                     \
+    C(end_us)                                                                                      \
+    C(delay_us)                                                                                    \
+    C(wait_us)                                                                                     \
+    C(wait_us_max)                                                                                 \
+    C(overtakes_max)                                                                               \
+    C(entries_squared)
 struct batch_row {
 #define C(NAME) uint64_t NAME;
     BATCH_COLUMNS(C)

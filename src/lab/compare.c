@@ -39,7 +39,8 @@ static void expect_quorum(struct compare_row *row, double n) {
     if (fabs(row->per_entry - row->formula_per_entry) > 0.005 * row->formula_per_entry)
         snprintf(row->footnote, sizeof row->footnote,
                  "%.3g attempts per entry; %.3g%% of the requests were granted, the others were "
-                 "released while still queued", row->attempts, 100 * granted);
+                 "released while still queued",
+                 row->attempts, 100 * granted);
 }
 
 static void expect_voting(struct compare_row *row, double n) {
@@ -50,8 +51,8 @@ static void expect_voting(struct compare_row *row, double n) {
     if (k > 1)
         snprintf(row->footnote, sizeof row->footnote,
                  "k = %.4g attempts per entry; a failed one gave back %.3g votes, not n/2 = %.3g; "
-                 "votes are asked for at once, and rests between attempts count", k,
-                 given_back > 0 ? given_back : 0, n / 2);
+                 "votes are asked for at once, and rests between attempts count",
+                 k, given_back > 0 ? given_back : 0, n / 2);
     else
         snprintf(row->footnote, sizeof row->footnote,
                  "k = 1 attempt per entry; the formula's delay sends one message after the other, "
@@ -71,8 +72,9 @@ static void configure(struct sim_config *config, uint64_t processes, enum compar
     config->seed = seed;
     config->entries = processes * 10 > 500 ? processes * 10 : 500;
     double hop = distribution_mean(&config->delay);
-    config->think = load == LIGHT ? (struct distribution){EXPONENTIAL, 200 * hop * (double)processes, 0}
-                                  : (struct distribution){CONSTANT, 0, 0};
+    config->think = load == LIGHT
+                        ? (struct distribution){EXPONENTIAL, 200 * hop * (double)processes, 0}
+                        : (struct distribution){CONSTANT, 0, 0};
     const struct cv_option *n = option_find(algorithm, "n");
     if (n) config->option[n - algorithm->options] = processes; /* as in the formulas */
     const struct cv_option *lease = option_find(algorithm, "lease");

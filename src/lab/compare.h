@@ -16,11 +16,11 @@ struct compare_row {
     uint64_t processes, seed;
     enum compare_load load;
     struct sim_result result;
-    double per_entry, delay_hops;                   /* measured */
-    double formula_per_entry, formula_delay;        /* NAN: the formula is a range, or unknown */
-    double attempts;                                /* per entry; NAN: this lock never tries again */
-    double idle_hops;                               /* messages per entry that let nobody in; NAN */
-    char footnote[240];                             /* why they differ, from this run; "" */
+    double per_entry, delay_hops;            /* measured */
+    double formula_per_entry, formula_delay; /* NAN: the formula is a range, or unknown */
+    double attempts;                         /* per entry; NAN: this lock never tries again */
+    double idle_hops;                        /* messages per entry that let nobody in; NAN */
+    char footnote[240];                      /* why they differ, from this run; "" */
     bool violated;
 };
 

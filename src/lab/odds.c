@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "catalogue/catalogue.h"
 #include "lab/stats.h"
-#include "mutex/mutex.h"
 #include "sim/sim.h"
 
 #define LN_10 2.302585092994045684017991454684364208L
@@ -102,7 +102,7 @@ static void set_option(struct sim_config *config, const char *name, uint64_t val
  * to the others are late, and stays inside to the end. */
 static int prepare(struct sim_config *config, const struct odds_case *c) {
     const cv_pid n = (cv_pid)c->n, p1 = n + 1;
-    config_init(config, &cv_quorum);
+    config_init(config, catalogue_find("quorum"));
     config->processes = 2;
     config->time_limit = END_US;
     set_option(config, "n", c->n);
@@ -120,8 +120,7 @@ static int prepare(struct sim_config *config, const struct odds_case *c) {
     return 0;
 }
 
-/* Restarts each of the m with the given probability, then lets p2 ask.  Returns how many restarted.
- */
+/* Restarts each of the m with the given probability, then lets p2 ask.  Returns how many did. */
 static uint64_t schedule_restarts(struct sim_config *config, const struct odds_case *c,
                                   double probability, struct rng *rng) {
     uint64_t restarts = 0, at = RESTARTS_US;

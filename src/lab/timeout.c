@@ -160,7 +160,7 @@ struct timeout_point timeout_least_total(const struct timeout_problem *problem) 
 /* ---- The curve ---- */
 
 double timeout_range(const struct timeout_point *best, const struct timeout_point *least_total) {
-    double range = fmax(1.6 * best->timeout_us, 1.35 * least_total->timeout_us);
+    double range = fmax(1.6 * best->timeout_us, 1.4 * least_total->timeout_us);
     return range > 0 ? range : US_PER_MS;
 }
 

@@ -8,13 +8,13 @@
  *
  * Cost: 3 messages per entry and exit, 2 message times before the entry.
  *
- * central-lease takes a grant back when it was not released within the lease, so a dead holder blocks
- * nobody.  A holder that is only slow then shares the critical section: no lease is long enough.
- * The cure is a token that grows with each grant, and a resource that refuses an older one.
+ * central-lease takes a grant back when it was not released within the lease, so a dead holder
+ * blocks nobody.  A holder that is only slow then shares the critical section: no lease is long
+ * enough. The cure is a token that grows with each grant, and a resource that refuses an older one.
  *
  * What breaks central: the crash of the coordinator, and of the holder, block everyone for good.  A
- * coordinator that restarts remembers its grant but not its queue, so those who waited wait on; with
- * amnesia it grants again while the first is inside. */
+ * coordinator that restarts remembers its grant but not its queue, so those who waited wait on;
+ * with amnesia it grants again while the first is inside. */
 #include "mutex/mutex.h"
 #include "process/queue.h"
 
@@ -23,17 +23,17 @@ enum { REPLY, LEASE, OPTIONS }; /* central has only the first: its lease reads a
 enum { LEASE_TIMER, TIMERS };
 
 #define NUMBERED_FIELDS(F, R) F(R, u64, number, SHOWN)
-#define GRANT_FIELDS(F, R) \
-    F(R, u64, number, SHOWN) \
+#define GRANT_FIELDS(F, R)                                                                         \
+    F(R, u64, number, SHOWN)                                                                       \
     F(R, u64, fence, SHOWN)
-#define STATE_FIELDS(F, R)                                                                 \
-    F(R, u64, number, INNER) /* of my last request; at the coordinator, of the holder's */ \
-    F(R, u64, fence, INNER)                                                                \
-    F(R, pid, holder, SHOWN)                                                               \
-    F(R, u32, phase, INNER) /* durable up to here, but meaningless after a crash */        \
+#define STATE_FIELDS(F, R)                                                                         \
+    F(R, u64, number, INNER) /* of my last request; at the coordinator, of the holder's */         \
+    F(R, u64, fence, INNER)                                                                        \
+    F(R, pid, holder, SHOWN)                                                                       \
+    F(R, u32, phase, INNER) /* durable up to here, but meaningless after a crash */                \
     F(R, queue, queue, SHOWN)
-#define ROW_FIELDS(F, R)   \
-    F(R, link, link, INNER) \
+#define ROW_FIELDS(F, R)                                                                           \
+    F(R, link, link, INNER)                                                                        \
     F(R, u64, number, INNER) /* the newest request seen from this competitor */
 
 CV_RECORD(numbered, NUMBERED_FIELDS);
@@ -59,8 +59,7 @@ static void grant_next(struct state *s, const struct cv_env *env, struct cv_out 
     s->number = row_of(s, env, s->holder)->number;
     s->fence++;
     cv_save(out);
-    if (env->option[LEASE])
-        cv_timer(out, LEASE_TIMER, env->option[LEASE], env->option[LEASE]);
+    if (env->option[LEASE]) cv_timer(out, LEASE_TIMER, env->option[LEASE], env->option[LEASE]);
     cv_send(out, s->holder, GRANT, grant, .number = s->number, .fence = s->fence);
 }
 
@@ -169,9 +168,9 @@ static const struct cv_option options[OPTIONS] = {
                UINT64_MAX},
 };
 
-#define CENTRAL                                                                              \
-    .server_name = "coordinator", .state = &state_table, .messages = messages,               \
-    .message_count = KINDS, .options = options, .servers = servers, .layout = layout,        \
+#define CENTRAL                                                                                    \
+    .server_name = "coordinator", .state = &state_table, .messages = messages,                     \
+    .message_count = KINDS, .options = options, .servers = servers, .layout = layout,              \
     .step = step, .problem = CV_MUTEX, .cost = "3", .delay = "2", .timers = TIMERS
 
 const struct cv_algorithm cv_central = {

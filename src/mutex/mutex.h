@@ -9,8 +9,8 @@ extern const struct cv_algorithm cv_central, cv_central_lease, cv_quorum, cv_tok
 /* Where a competitor stands. */
 enum { IDLE, WAITING, INSIDE, RESTING /* between two attempts */ };
 
-/* Arms a timer for a random rest that doubles in range from attempt to attempt, 64 times at most, so
- * that those who collided do not collide for ever. */
+/* Arms a timer for a random rest that doubles in range from attempt to attempt, 64 times at most,
+ * so that those who collided do not collide for ever. */
 static inline void rest(struct cv_out *out, unsigned timer, uint32_t attempts, uint64_t pause_us) {
     unsigned doublings = attempts < 7 ? attempts - 1 : 6;
     cv_timer(out, timer, 1, pause_us << doublings);
@@ -18,8 +18,10 @@ static inline void rest(struct cv_out *out, unsigned timer, uint32_t attempts, u
 
 /* Quorums: n coordinators, of which m decide.  Any two sets of m must meet. */
 enum { N, M }; /* the first two options */
-#define OPTION_N {"n", "coordinators", CV_NUMBER, 3, 1, 1000000}
-#define OPTION_M {"m", "votes that are enough to enter (a majority)", CV_NUMBER, CV_UNSET, 1, 1000000}
+#define OPTION_N                                                                                   \
+    { "n", "coordinators", CV_NUMBER, 3, 1, 1000000 }
+#define OPTION_M                                                                                   \
+    { "m", "votes that are enough to enter (a majority)", CV_NUMBER, CV_UNSET, 1, 1000000 }
 
 static inline uint32_t quorum_servers(const uint64_t *option) { return (uint32_t)option[N]; }
 

@@ -11,9 +11,10 @@
  * tries again after a random pause.  This can starve.  Every request has a number, so that what was
  * sent for one attempt is never taken for another.
  *
- * What breaks it: a coordinator that forgets its grant (crash with amnesia) votes twice; when all that
- * two quorums share forget, two processes are inside.  The grant is the durable prefix: without
- * amnesia, exclusion holds.  The queue is not: those who were in it come back after giving up. */
+ * What breaks it: a coordinator that forgets its grant (crash with amnesia) votes twice; when all
+ * that two quorums share forget, two processes are inside.  The grant is the durable prefix:
+ * without amnesia, exclusion holds.  The queue is not: those who were in it come back after giving
+ * up. */
 #include "mutex/mutex.h"
 #include "process/queue.h"
 
@@ -22,15 +23,15 @@ enum { GIVE_UP = M + 1, PAUSE, OPTIONS };
 enum { TIMER, TIMERS };
 
 #define NUMBERED_FIELDS(F, R) F(R, u64, number, SHOWN)
-#define STATE_FIELDS(F, R)                                                                 \
-    F(R, u64, number, INNER) /* of my last request; at a coordinator, of the holder's */   \
-    F(R, pid, holder, SHOWN) /* durable up to here */                                      \
-    F(R, u32, phase, INNER)                                                                \
-    F(R, queue, queue, SHOWN)                                                              \
-    F(R, u32, grants, INNER) /* for my request */                                          \
+#define STATE_FIELDS(F, R)                                                                         \
+    F(R, u64, number, INNER) /* of my last request; at a coordinator, of the holder's */           \
+    F(R, pid, holder, SHOWN) /* durable up to here */                                              \
+    F(R, u32, phase, INNER)                                                                        \
+    F(R, queue, queue, SHOWN)                                                                      \
+    F(R, u32, grants, INNER) /* for my request */                                                  \
     F(R, u32, attempts, INNER)
-#define ROW_FIELDS(F, R)    \
-    F(R, link, link, INNER) \
+#define ROW_FIELDS(F, R)                                                                           \
+    F(R, link, link, INNER)                                                                        \
     F(R, u64, number, INNER) /* newest seen from a competitor; newest granted by a coordinator */
 
 CV_RECORD(numbered, NUMBERED_FIELDS);
@@ -107,8 +108,7 @@ static void attempt(struct state *s, const struct cv_env *env, struct cv_out *ou
     s->attempts++;
     s->number++;
     cv_save(out);
-    if (env->option[GIVE_UP])
-        cv_timer(out, TIMER, env->option[GIVE_UP], 2 * env->option[GIVE_UP]);
+    if (env->option[GIVE_UP]) cv_timer(out, TIMER, env->option[GIVE_UP], 2 * env->option[GIVE_UP]);
     cv_send(out, CV_SERVERS, REQUEST, numbered, .number = s->number);
 }
 
@@ -181,8 +181,8 @@ static const struct cv_option options[OPTIONS] = {
     [M] = OPTION_M,
     [GIVE_UP] = {"give-up", "wait this long (up to twice) before trying again, 0: for ever",
                  CV_DURATION, 200000, 0, 1000000000000},
-    [PAUSE] = {"pause", "rest up to this long after the first failed attempt", CV_DURATION, 10000, 1,
-               1000000000000},
+    [PAUSE] = {"pause", "rest up to this long after the first failed attempt", CV_DURATION, 10000,
+               1, 1000000000000},
 };
 
 const struct cv_algorithm cv_quorum = {

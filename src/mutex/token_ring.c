@@ -7,32 +7,34 @@
  * ring; a duplicated message is a second token.  With the option `repair` the processes act on a
  * failure detector:
  *   - the dead are skipped;
- *   - a token has an epoch, and each process destroys tokens older than the newest that it heard of;
- *   - who finds that its successor died sends a PROBE with a higher epoch, which no other process can
- *     choose, round the ring.  Whoever the PROBE visits has then heard of that epoch.  It ends at the
- *     holder, whose token takes on the epoch, and where a newer one is known; if it comes back, no
+ *   - a token has an epoch, and each process destroys tokens older than the newest that it heard
+ * of;
+ *   - who finds that its successor died sends a PROBE with a higher epoch, which no other process
+ * can choose, round the ring.  Whoever the PROBE visits has then heard of that epoch.  It ends at
+ * the holder, whose token takes on the epoch, and where a newer one is known; if it comes back, no
  *     older token can let anybody in any more, and its maker makes a new one.  Who destroys a token
  *     sends a PROBE too, and one that got lost is sent again after a random time.
- * A wrong suspicion still makes two tokens: the slow holder of the old one is not visited.  Its entry
- * has an older epoch, so a resource that checks fencing tokens refuses it.  Repair relies on
- * connections that break in a crash: what was sent to the life before is not received in the next. */
+ * A wrong suspicion still makes two tokens: the slow holder of the old one is not visited.  Its
+ * entry has an older epoch, so a resource that checks fencing tokens refuses it.  Repair relies on
+ * connections that break in a crash: what was sent to the life before is not received in the next.
+ */
 #include "mutex/mutex.h"
 
 enum { TOKEN, PROBE, KINDS };
 enum { REPAIR, AGAIN, OPTIONS };
 enum { PROBE_TIMER, TIMERS };
 
-#define TOKEN_FIELDS(F, R)  \
-    F(R, u32, epoch, SHOWN) \
+#define TOKEN_FIELDS(F, R)                                                                         \
+    F(R, u32, epoch, SHOWN)                                                                        \
     F(R, u32, entries, SHOWN) /* made with this token so far */
-#define PROBE_FIELDS(F, R)  \
-    F(R, u32, epoch, SHOWN) \
+#define PROBE_FIELDS(F, R)                                                                         \
+    F(R, u32, epoch, SHOWN)                                                                        \
     F(R, pid, maker, SHOWN)
-#define STATE_FIELDS(F, R)                                                          \
-    F(R, u32, epoch, INNER)   /* the newest heard of; the durable prefix */         \
-    F(R, u32, entries, INNER) /* of the token here */                               \
-    F(R, u8, here, INNER)     /* the token is */                                    \
-    F(R, u8, phase, INNER)                                                          \
+#define STATE_FIELDS(F, R)                                                                         \
+    F(R, u32, epoch, INNER)   /* the newest heard of; the durable prefix */                        \
+    F(R, u32, entries, INNER) /* of the token here */                                              \
+    F(R, u8, here, INNER)     /* the token is */                                                   \
+    F(R, u8, phase, INNER)                                                                         \
     F(R, u16, probing, INNER) /* a PROBE of mine is under way */
 #define ROW_FIELDS(F, R) F(R, u8, down, INNER)
 
@@ -181,10 +183,11 @@ static void layout(const struct cv_env *env, struct cv_layout *layout) {
 }
 
 static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);
-static const struct cv_record messages[KINDS] = {CV_TABLE("TOKEN", token), CV_TABLE("PROBE", probe)};
+static const struct cv_record messages[KINDS] = {CV_TABLE("TOKEN", token),
+                                                 CV_TABLE("PROBE", probe)};
 static const struct cv_option options[OPTIONS] = {
-    [REPAIR] = {"repair", "act on the failure detector: skip the dead, replace a lost token", CV_FLAG,
-                0, 0, 1},
+    [REPAIR] = {"repair", "act on the failure detector: skip the dead, replace a lost token",
+                CV_FLAG, 0, 0, 1},
     [AGAIN] = {"probe-again", "send a lost PROBE again after this time per process", CV_DURATION,
                10000, 1, 1000000000},
 };

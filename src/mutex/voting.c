@@ -6,11 +6,13 @@
  *     inside  at m yes; afterwards  --RELEASE--> those who said yes
  *     resting when m yes are out of reach: --RELEASE--> those who said yes, a random pause, again
  *
- * Cost for k attempts among n coordinators: 2kn + (k-1)n/2 + n messages, 2kn + (k-1)n/2 message times
- * when sent one after the other.  The formula takes half of the votes for yes in a failed attempt.
+ * Cost for k attempts among n coordinators: 2kn + (k-1)n/2 + n messages, 2kn + (k-1)n/2 message
+ * times when sent one after the other.  The formula takes half of the votes for yes in a failed
+ * attempt.
  *
- * What breaks it: under contention nobody may reach m for a long time (starvation, even livelock); a
- * coordinator that forgets its vote (crash with amnesia) votes twice.  The vote is the durable prefix. */
+ * What breaks it: under contention nobody may reach m for a long time (starvation, even livelock);
+ * a coordinator that forgets its vote (crash with amnesia) votes twice.  The vote is the durable
+ * prefix. */
 #include "mutex/mutex.h"
 
 enum { REQUEST, VOTE, RELEASE, KINDS };
@@ -18,18 +20,18 @@ enum { ANSWER = M + 1, PAUSE, OPTIONS };
 enum { TIMER, TIMERS };
 
 #define NUMBERED_FIELDS(F, R) F(R, u64, number, SHOWN)
-#define VOTE_FIELDS(F, R)    \
-    F(R, u64, number, SHOWN) \
+#define VOTE_FIELDS(F, R)                                                                          \
+    F(R, u64, number, SHOWN)                                                                       \
     F(R, u64, yes, SHOWN)
-#define STATE_FIELDS(F, R)                                                               \
-    F(R, u64, number, INNER) /* of my last request; at a coordinator, of the holder's */ \
-    F(R, pid, holder, SHOWN) /* durable up to here */                                    \
-    F(R, u32, phase, INNER)                                                              \
-    F(R, u32, yes, INNER)                                                                \
-    F(R, u32, no, INNER)                                                                 \
+#define STATE_FIELDS(F, R)                                                                         \
+    F(R, u64, number, INNER) /* of my last request; at a coordinator, of the holder's */           \
+    F(R, pid, holder, SHOWN) /* durable up to here */                                              \
+    F(R, u32, phase, INNER)                                                                        \
+    F(R, u32, yes, INNER)                                                                          \
+    F(R, u32, no, INNER)                                                                           \
     F(R, u64, attempts, INNER)
-#define ROW_FIELDS(F, R)                                                  \
-    F(R, u64, number, INNER) /* the request this coordinator answered */ \
+#define ROW_FIELDS(F, R)                                                                           \
+    F(R, u64, number, INNER) /* the request this coordinator answered */                           \
     F(R, u64, yes, INNER)
 
 CV_RECORD(numbered, NUMBERED_FIELDS);
@@ -166,8 +168,8 @@ static const struct cv_option options[OPTIONS] = {
     [M] = OPTION_M,
     [ANSWER] = {"answer", "take no answer within this time for a no", CV_DURATION, 100000, 1,
                 1000000000000},
-    [PAUSE] = {"pause", "rest up to this long after the first failed attempt", CV_DURATION, 10000, 1,
-               1000000000000},
+    [PAUSE] = {"pause", "rest up to this long after the first failed attempt", CV_DURATION, 10000,
+               1, 1000000000000},
 };
 
 const struct cv_algorithm cv_voting = {

@@ -97,9 +97,9 @@ typedef void cv_step_fn(void *state, const struct cv_env *env, const struct cv_e
 
 struct cv_layout { /* of one process's state, by its role; zeroed before it is asked for */
     uint32_t rows;
-    cv_pid first;     /* row i is about process first + i */
-    uint32_t durable; /* bytes at the front that cv_save keeps */
-    uint32_t sends;   /* effects of one step at the most, when more than CV_SENDS_USUAL */
+    cv_pid first;          /* row i is about process first + i */
+    uint32_t durable;      /* bytes at the front that cv_save keeps */
+    uint32_t sends;        /* effects of one step at the most, when more than CV_SENDS_USUAL */
     uint32_t message_rows; /* of the longest message; at most two such are sent in one step */
 };
 enum { CV_SENDS_USUAL = 8 };
@@ -113,10 +113,10 @@ struct cv_option {
 };
 
 enum cv_problem { CV_MUTEX = 1 };
-enum { /* traits */
-    CV_FENCED = 1,         /* tells CV_ENTERED with a token that grows from entry to entry */
-    CV_USES_DETECTOR = 2,  /* acts on CV_DOWN and CV_UP */
-    CV_NEVER_RESTS = 4,    /* sends even while nobody wants anything */
+enum {                       /* traits */
+       CV_FENCED = 1,        /* tells CV_ENTERED with a token that grows from entry to entry */
+       CV_USES_DETECTOR = 2, /* acts on CV_DOWN and CV_UP */
+       CV_NEVER_RESTS = 4,   /* sends even while nobody wants anything */
 };
 
 struct cv_algorithm {
@@ -147,13 +147,13 @@ static inline void *cv_send_raw(struct cv_out *out, uint32_t to, uint16_t kind, 
 }
 
 /* cv_send(out, to, REQUEST, request, .number = 7): the body's type is named and checked. */
-#define cv_send(OUT, TO, KIND, RECORD, ...)                                                 \
-    memcpy(cv_send_raw((OUT), (TO), (KIND), sizeof(struct RECORD)),                         \
-           &(struct RECORD){__VA_ARGS__}, sizeof(struct RECORD))
+#define cv_send(OUT, TO, KIND, RECORD, ...)                                                        \
+    memcpy(cv_send_raw((OUT), (TO), (KIND), sizeof(struct RECORD)), &(struct RECORD){__VA_ARGS__}, \
+           sizeof(struct RECORD))
 
 /* A message with rows: the head is filled in, the rows are zero and are the caller's to write. */
-#define cv_send_rows(OUT, TO, KIND, RECORD, ROW, COUNT, ...)                                     \
-    ((struct ROW *)cv_send_rows_((OUT), (TO), (KIND), &(struct RECORD){__VA_ARGS__},             \
+#define cv_send_rows(OUT, TO, KIND, RECORD, ROW, COUNT, ...)                                       \
+    ((struct ROW *)cv_send_rows_((OUT), (TO), (KIND), &(struct RECORD){__VA_ARGS__},               \
                                  sizeof(struct RECORD), (uint32_t)((COUNT) * sizeof(struct ROW))))
 static inline void *cv_send_rows_(struct cv_out *out, uint32_t to, uint16_t kind, const void *head,
                                   uint32_t size, uint32_t rows_size) {

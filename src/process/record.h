@@ -1,8 +1,9 @@
 /* Records: states and messages, described once.
  *
  * A record is a head of fields and, for some, rows that follow it.  The description, written as one
- * list of fields, makes the C struct and the table that serves the printed trace, JSON, the wire and
- * the checker's symmetry.  The struct has no padding (checked here), so its bytes are its value. */
+ * list of fields, makes the C struct and the table that serves the printed trace, JSON, the wire
+ * and the checker's symmetry.  The struct has no padding (checked here), so its bytes are its
+ * value. */
 #ifndef CV_RECORD_H
 #define CV_RECORD_H
 
@@ -20,9 +21,9 @@ struct cv_link { /* a row's place in the queue; all zero when it is in none */
 };
 
 enum cv_type { CV_U8, CV_U16, CV_U32, CV_U64, CV_PID, CV_QUEUE, CV_LINK };
-enum cv_audience { /* who wants to see a field */
-    CV_INNER,      /* nobody but a debugger */
-    CV_SHOWN,      /* a reader of the trace */
+enum cv_audience {           /* who wants to see a field */
+                   CV_INNER, /* nobody but a debugger */
+                   CV_SHOWN, /* a reader of the trace */
 };
 
 struct cv_field {
@@ -59,22 +60,22 @@ struct cv_record {
 
 #define CV_MEMBER_(R, TYPE, NAME, AUDIENCE) CV_CTYPE_##TYPE NAME;
 #define CV_SIZE_(R, TYPE, NAME, AUDIENCE)   +sizeof(CV_CTYPE_##TYPE)
-#define CV_FIELD_(R, TYPE, NAME, AUDIENCE) \
+#define CV_FIELD_(R, TYPE, NAME, AUDIENCE)                                                         \
     {#NAME, (uint16_t)offsetof(struct R, NAME), CV_TAG_##TYPE, CV_##AUDIENCE},
-#define CV_RECORD(R, LIST)                                                         \
-    struct R {                                                                     \
-        LIST(CV_MEMBER_, R)                                                        \
-    };                                                                             \
-    _Static_assert(sizeof(struct R) == 0 LIST(CV_SIZE_, R), #R " has no padding"); \
+#define CV_RECORD(R, LIST)                                                                         \
+    struct R {                                                                                     \
+        LIST(CV_MEMBER_, R)                                                                        \
+    };                                                                                             \
+    _Static_assert(sizeof(struct R) == 0 LIST(CV_SIZE_, R), #R " has no padding");                 \
     static const struct cv_field R##_fields[] = {LIST(CV_FIELD_, R)}
 
 #define CV_COUNT_(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
-#define CV_TABLE(NAME, R) \
+#define CV_TABLE(NAME, R)                                                                          \
     { NAME, R##_fields, NULL, CV_COUNT_(R##_fields), sizeof(struct R), 0, 0 }
-#define CV_TABLE_ROWS(NAME, R, ROW)                                                     \
-    {                                                                                   \
-        NAME, R##_fields, ROW##_fields, CV_COUNT_(R##_fields), sizeof(struct R),        \
-            CV_COUNT_(ROW##_fields), sizeof(struct ROW)                                 \
+#define CV_TABLE_ROWS(NAME, R, ROW)                                                                \
+    {                                                                                              \
+        NAME, R##_fields, ROW##_fields, CV_COUNT_(R##_fields), sizeof(struct R),                   \
+            CV_COUNT_(ROW##_fields), sizeof(struct ROW)                                            \
     }
 
 #endif

@@ -85,8 +85,8 @@ static const struct verb {
     enum sim_action_type type;
     int least, most; /* words behind it */
 } verbs[] = {
-    {"acquire", ACT_ACQUIRE, 0, 2}, {"crash", ACT_CRASH, 0, 0},      {"recover", ACT_RECOVER, 0, 1},
-    {"pause", ACT_PAUSE, 0, 1},     {"resume", ACT_RESUME, 0, 0},    {"drift", ACT_DRIFT, 1, 1},
+    {"acquire", ACT_ACQUIRE, 0, 2},  {"crash", ACT_CRASH, 0, 0},   {"recover", ACT_RECOVER, 0, 1},
+    {"pause", ACT_PAUSE, 0, 1},      {"resume", ACT_RESUME, 0, 0}, {"drift", ACT_DRIFT, 1, 1},
     {"suspects", ACT_SUSPECT, 1, 1}, {"trusts", ACT_TRUST, 1, 1},
 };
 
@@ -121,8 +121,8 @@ static int parse_arguments(struct sim_action *action, const struct roster *roste
     }
 }
 
-static int parse_words(struct sim_action *action, const struct roster *roster, const struct words *w,
-                       char *error) {
+static int parse_words(struct sim_action *action, const struct roster *roster,
+                       const struct words *w, char *error) {
     if (w->count < 2) return fail(error, "wants a time and what happens then");
     if (parse_duration(w->at[0], &action->at_us) != 0)
         return fail(error, "'%.40s' is not a time such as 5ms", w->at[0]);

@@ -7,21 +7,23 @@
 
 #define AT(MEMBER) offsetof(struct sim_config, MEMBER)
 const struct setting sim_settings[] = {
-    {"processes", "N", "how many processes compete", SET_COUNT, AT(processes), 1, SIM_PROCESSES_MAX},
+    {"processes", "N", "how many processes compete", SET_COUNT, AT(processes), 1,
+     SIM_PROCESSES_MAX},
     {"entries", "K", "end after this many entries in all", SET_COUNT, AT(entries), 0, UINT64_MAX},
-    {"seed", "S", "the run's random numbers", SET_COUNT, AT(seed), 0, UINT64_MAX},
+    {"seed", "S", "the run's random numbers", SET_COUNT, AT(seed), 0, INT64_MAX},
     {"delay", "TIME", "what a message takes: " DISTRIBUTION_SYNTAX, SET_SPREAD, AT(delay), 0, 0},
-    {"reorder", NULL, "messages on one channel may overtake each other", SET_FLAG, AT(reorder), 0, 0},
-    {"loss", "P", "probability that a message is lost", SET_PROBABILITY, AT(loss), 0, 0},
-    {"duplicate", "P", "probability that a message arrives twice", SET_PROBABILITY, AT(duplicate), 0,
+    {"reorder", NULL, "messages on one channel may overtake each other", SET_FLAG, AT(reorder), 0,
      0},
+    {"loss", "P", "probability that a message is lost", SET_PROBABILITY, AT(loss), 0, 0},
+    {"duplicate", "P", "probability that a message arrives twice", SET_PROBABILITY, AT(duplicate),
+     0, 0},
     {"think", "TIME", "from leaving to asking again (closed loop)", SET_SPREAD, AT(think), 0, 0},
     {"hold", "TIME", "how long a process stays inside", SET_SPREAD, AT(hold), 0, 0},
     {"arrivals", "RATE", "ask at this rate per process (0.5/s), not in a closed loop", SET_RATE,
      AT(arrivals), 0, 0},
     {"crash-rate", "RATE", "crashes per process (1/min)", SET_RATE, AT(crash_rate), 0, 0},
-    {"recover-after", "TIME", "how long a crashed process stays down", SET_SPREAD, AT(recover_after),
-     0, 0},
+    {"recover-after", "TIME", "how long a crashed process stays down", SET_SPREAD,
+     AT(recover_after), 0, 0},
     {"recover", NULL, "crashed processes come back after --recover-after", SET_FLAG, AT(recover), 0,
      0},
     {"amnesia", NULL, "they come back having forgotten everything", SET_FLAG, AT(amnesia), 0, 0},
@@ -31,8 +33,8 @@ const struct setting sim_settings[] = {
     {"partition-rate", "RATE", "splits of the network in two", SET_RATE, AT(partition_rate), 0, 0},
     {"partition-for", "TIME", "how long a split lasts", SET_SPREAD, AT(partition_for), 0, 0},
     {"drift", "P", "clocks run up to this part faster or slower", SET_PROBABILITY, AT(drift), 0, 0},
-    {"detector", "TIME", "processes hear of one that is down or paused after this time", SET_DURATION,
-     AT(detector), 0, 0},
+    {"detector", "TIME", "processes hear of one that is down or paused after this time",
+     SET_DURATION, AT(detector), 0, 0},
     {"fencing", NULL, "the resource refuses fencing tokens older than one it has seen", SET_FLAG,
      AT(fencing), 0, 0},
     {"wait-bound", "K", "at most K entries of others during one wait", SET_COUNT, AT(wait_bound), 1,
@@ -225,8 +227,9 @@ int config_check(const struct sim_config *config, char error[SIM_ERROR_MAX]) {
             char value[64];
             option_format(config, &algorithm->options[i], value, sizeof value);
             if (algorithm->options[i].type == CV_NUMBER)
-                used += snprintf(error + used, (size_t)(SIM_ERROR_MAX - used), "%s%s = %s",
-                                 i ? ", " : "", algorithm->options[i].name, *value ? value : "unset");
+                used +=
+                    snprintf(error + used, (size_t)(SIM_ERROR_MAX - used), "%s%s = %s",
+                             i ? ", " : "", algorithm->options[i].name, *value ? value : "unset");
         }
         if (used < SIM_ERROR_MAX) snprintf(error + used, (size_t)(SIM_ERROR_MAX - used), ")");
         return -1;

@@ -1,7 +1,7 @@
 /* What a run is made of: everything that decides it, and nothing else.
  *
- * One table describes the settings; the command line, scenario files, the JSON report and the command
- * that replays a run are all read from or written with it. */
+ * One table describes the settings; the command line, scenario files, the JSON report and the
+ * command that replays a run are all read from or written with it. */
 #ifndef CV_SIM_CONFIG_H
 #define CV_SIM_CONFIG_H
 

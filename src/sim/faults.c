@@ -6,11 +6,10 @@
 
 static uint32_t note(struct sim *sim, enum trace_type type, cv_pid p, cv_pid peer, uint64_t arg) {
     if (!sim->trace) return 0;
-    return trace_add(sim->trace, (struct trace_entry){.type = type,
-                                                      .process = p,
-                                                      .peer = peer,
-                                                      .arg = arg,
-                                                      .time_us = sim_now(sim)});
+    return trace_add(
+        sim->trace,
+        (struct trace_entry){
+            .type = type, .process = p, .peer = peer, .arg = arg, .time_us = sim_now(sim)});
 }
 
 /* ---- Faults drawn at a rate ---- */

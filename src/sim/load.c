@@ -1,7 +1,7 @@
 /* The load: the applications that want the lock, hold it and write to the guarded resource.
  *
- * An application writes when it has entered and once more just before it leaves: the second write is
- * the one that a slow holder makes too late. */
+ * An application writes when it has entered and once more just before it leaves: the second write
+ * is the one that a slow holder makes too late. */
 #include <math.h>
 
 #include "sim/sim.h"
@@ -15,10 +15,9 @@ static bool scheduled(const struct sim_config *config) {
 
 static uint32_t note(struct sim *sim, enum trace_type type, cv_pid p, uint64_t arg) {
     if (!sim->trace) return 0;
-    return trace_add(sim->trace, (struct trace_entry){.type = type,
-                                                      .process = p,
-                                                      .arg = arg,
-                                                      .time_us = sim_now(sim)});
+    return trace_add(
+        sim->trace,
+        (struct trace_entry){.type = type, .process = p, .arg = arg, .time_us = sim_now(sim)});
 }
 
 /* When the application of p asks next, if it ever does. */
@@ -62,8 +61,7 @@ void load_ask(struct sim *sim, cv_pid p, uint64_t hold_us) {
 
 static void write_resource(struct sim *sim, cv_pid p) {
     bool taken = mutex_judge_write(&sim->judge, sim_now(sim), p);
-    if (sim->config->fencing)
-        note(sim, taken ? TR_WRITE : TR_REFUSED, p, sim->judge.of[p].token);
+    if (sim->config->fencing) note(sim, taken ? TR_WRITE : TR_REFUSED, p, sim->judge.of[p].token);
 }
 
 static void entered(struct sim *sim, cv_pid p, uint64_t token) {

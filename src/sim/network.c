@@ -146,8 +146,8 @@ static void trace_lost(struct sim *sim, cv_pid from, cv_pid to, const struct cv_
     trace_body(sim->trace, entry, send + 1, send->size);
 }
 
-/* A crash breaks the connections of a process: what was sent to the life before, or to a process that
- * was down, does not reach the next life.  Datagrams, which may overtake each other, do. */
+/* A crash breaks the connections of a process: what was sent to the life before, or to a process
+ * that was down, does not reach the next life.  Datagrams, which may overtake each other, do. */
 static uint8_t receiving_life(const struct sim *sim, cv_pid p) {
     return (uint8_t)(sim->process[p].lives - sim->process[p].crashed);
 }

@@ -89,7 +89,8 @@ static void lay_out_states(struct sim *sim) {
         process->durable = layout.durable;
         cv_assert(layout.durable % 4 == 0);
         process->clock = 1;
-        state += sim->algorithm->state->size + (uint64_t)layout.rows * sim->algorithm->state->row_size;
+        state +=
+            sim->algorithm->state->size + (uint64_t)layout.rows * sim->algorithm->state->row_size;
         state = (state + 7) & ~(uint64_t)7;
         saved += (layout.durable + 7) & ~7u;
         if (layout.sends > sends) sends = layout.sends;
@@ -205,7 +206,8 @@ static inline void hash_event(struct sim *sim, const struct sim_event *event) {
     uint64_t link = event->node.time * 0x9e3779b97f4a7c15u;
     link ^= ((uint64_t)event->process << 32 | event->from) * 0xc2b2ae3d27d4eb4fu;
     link ^= (message ? (uint64_t)event->kind << 32 | event->size
-                     : (uint64_t)event->arg << 8 | event->type) * 0x165667b19e3779f9u;
+                     : (uint64_t)event->arg << 8 | event->type) *
+            0x165667b19e3779f9u;
     if (message) {
         const unsigned char *body = network_body(sim, event);
         for (uint32_t at = 0; at < event->size; at += 8) { /* bodies are padded with zeros */
@@ -327,11 +329,12 @@ void sim_run(struct sim *sim, const struct sim_config *config, struct trace *tra
     enum run_end end = loop(sim);
     struct mutex_judge *judge = &sim->judge;
     struct sim_result *result = &sim->result;
-    mutex_judge_close(judge, sim_now(sim), end);
+    uint64_t end_us = end == TIME_LIMIT ? config->time_limit : sim_now(sim);
+    mutex_judge_close(judge, end_us, end);
     if (!result->violation_event && mutex_judge_violated(judge))
         result->violation_event = result->events;
     result->end = end;
-    result->end_us = sim_now(sim);
+    result->end_us = end_us;
     result->entries = judge->entries;
     result->requests = judge->requests;
     result->hash = rng_mix(sim->hash);

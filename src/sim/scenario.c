@@ -94,7 +94,7 @@ static int read_head(struct reader *r, char *word, char *rest) {
 }
 
 static int name_processes(struct reader *r, char *list, cv_pid first, cv_pid last) {
-    char (*names)[ROSTER_NAME_MAX] = r->scenario->config.names;
+    char(*names)[ROSTER_NAME_MAX] = r->scenario->config.names;
     cv_pid p = first;
     for (char *name; list && (name = strsep(&list, " \t"));) {
         if (!*name) continue;
@@ -105,8 +105,9 @@ static int name_processes(struct reader *r, char *list, cv_pid first, cv_pid las
             if (strcmp(names[q], name) == 0) return fail(r, "'%s' is there twice", name);
         strcpy(names[p++], name);
     }
-    return p == last + 1 ? 0 : fail(r, "there are %u names for %u processes", p - first,
-                                    last + 1 - first);
+    return p == last + 1
+               ? 0
+               : fail(r, "there are %u names for %u processes", p - first, last + 1 - first);
 }
 
 static int settle_names(struct reader *r) {
@@ -117,7 +118,7 @@ static int settle_names(struct reader *r) {
     if (config_check(config, error) != 0) return fail(r, "%s", error);
     struct roster roster = config_roster(config);
     if (!r->servers && !r->processes) return 0;
-    char (*names)[ROSTER_NAME_MAX] = calloc(roster.processes + 1, sizeof *names);
+    char(*names)[ROSTER_NAME_MAX] = calloc(roster.processes + 1, sizeof *names);
     if (!names) return fail(r, "out of memory");
     for (cv_pid p = 1; p <= roster.processes; p++) roster_name(&roster, p, names[p]);
     config->names = names;
@@ -164,8 +165,10 @@ static int read_expectation(struct reader *r, struct expectation *e, char *text)
                 return e->value = (enum verdict_value)v, 0;
         return fail(r, "%s is held, violated or unknown, not '%.40s'", text, value);
     }
-    return fail(r, "cannot expect '%.40s'; known: exclusion, deadlock, starvation, bounded_wait, "
-                   "order, entries, messages, overlaps, refused", text);
+    return fail(r,
+                "cannot expect '%.40s'; known: exclusion, deadlock, starvation, bounded_wait, "
+                "order, entries, messages, overlaps, refused",
+                text);
 }
 
 static int read_body(struct reader *r, char *word, char *rest) {

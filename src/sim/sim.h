@@ -1,7 +1,8 @@
 /* The simulator: virtual time, a network, faults and a load, around the processes of one run.
  *
- * Everything that happens is an event in one timer wheel; equal times keep the order of insertion, so
- * the configuration alone decides the run.  One struct sim serves run after run without new memory. */
+ * Everything that happens is an event in one timer wheel; equal times keep the order of insertion,
+ * so the configuration alone decides the run.  One struct sim serves run after run without new
+ * memory. */
 #ifndef CV_SIM_H
 #define CV_SIM_H
 
@@ -17,15 +18,16 @@ struct sim_result {
     uint64_t by_kind[CV_KINDS_MAX]; /* messages sent */
     uint64_t lost, crashes, woken;
     enum run_end end;
-    uint64_t violation_event; /* how many events had happened at the first violation, or 0 */
-    uint64_t delay_us, wait_us;       /* summed over the entries: since wanted and free, since wanted */
+    uint64_t violation_event;   /* how many events had happened at the first violation, or 0 */
+    uint64_t delay_us, wait_us; /* summed over the entries: since wanted and free, since wanted */
     uint64_t wait_us_max, overtakes_max;
     uint64_t entries_squared; /* summed over the competitors */
 };
 
 /* Message times before the entry, on average; NAN when nobody entered or messages take no time. */
 double sim_delay_hops(const struct sim_result *result, const struct sim_config *config);
-/* Jain's index over the competitors' entries: 1 when all had the same, 1/N when one had them all. */
+/* Jain's index over the competitors' entries: 1 when all had the same, 1/N when one had them all.
+ */
 double sim_fairness(const struct sim_result *result, const struct sim_config *config);
 
 enum sim_event_type {
@@ -47,9 +49,9 @@ enum sim_event_type {
 };
 
 enum { SIM_BODY_MAX = 24, SIM_BODY_UNIT = 64 };
-enum { /* flags */
-    EVENT_BACKGROUND = 1, /* a fault generator, which keeps no run alive */
-    EVENT_PARKED = 2,     /* out of the wheel until its process runs on */
+enum {                       /* flags */
+       EVENT_BACKGROUND = 1, /* a fault generator, which keeps no run alive */
+       EVENT_PARKED = 2,     /* out of the wheel until its process runs on */
 };
 
 struct sim_event {

@@ -68,8 +68,8 @@ char *trace_message(const struct trace *trace, const struct trace_entry *entry, 
     const struct cv_record *record = &trace->algorithm->messages[entry->kind];
     uint32_t rows = record->row_size ? (entry->size - record->size) / record->row_size : 0;
     int used = snprintf(buffer, size, "%s ", record->name);
-    if (record_print(buffer + used, size - (size_t)used, record, trace->bytes + entry->body, rows, 1,
-                     CV_SHOWN, &trace->roster) == 0)
+    if (record_print(buffer + used, size - (size_t)used, record, trace->bytes + entry->body, rows,
+                     1, CV_SHOWN, &trace->roster) == 0)
         buffer[used - 1] = 0;
     return buffer;
 }
@@ -155,7 +155,8 @@ void trace_cut(struct trace *trace, const struct mutex_judge *judge) {
     keep_context(trace, end);
 }
 
-void trace_write(const struct trace *trace, enum trace_format format, const char *title, FILE *out) {
+void trace_write(const struct trace *trace, enum trace_format format, const char *title,
+                 FILE *out) {
     switch (format) {
     case TRACE_TEXT: trace_write_text(trace, out); break;
     case TRACE_MERMAID: trace_write_mermaid(trace, title, out); break;

@@ -54,7 +54,7 @@ struct trace {
     size_t text_used, text_room;
     uint64_t from_event; /* events before this one are not recorded */
     bool recording;
-    bool cut;            /* only kept entries are to be shown */
+    bool cut;  /* only kept entries are to be shown */
     bool full; /* what came after TRACE_ENTRIES_MAX entries is missing */
 };
 enum { TRACE_ENTRIES_MAX = 1000000 };
@@ -69,8 +69,8 @@ void trace_body(struct trace *trace, uint32_t entry, const void *body, uint32_t 
 void trace_state(struct trace *trace, uint32_t entry, const void *state, uint32_t rows,
                  cv_pid first);
 
-/* Cuts the trace down to what led to the first violation: the causes of both stays inside, or of each
- * unended wait, and the faults that they met. */
+/* Cuts the trace down to what led to the first violation: the causes of both stays inside, or of
+ * each unended wait, and the faults that they met. */
 void trace_cut(struct trace *trace, const struct mutex_judge *judge);
 
 static inline bool trace_shows(const struct trace *trace, size_t index) {

@@ -23,7 +23,7 @@ static const char style[] =
     "text.number { font-size: 11px; text-anchor: middle; }\n"
     "text.legend, text.unit { font-size: 11px; }\n"
     "text.wrong { font-size: 12px; font-weight: bold; text-anchor: middle; fill: #b91c1c; }\n"
-    "text.split { font-size: 11px; text-anchor: middle; fill: #6d28d9; }\n"
+    "text.split { font-size: 12px; fill: #6d28d9; }\n"
     ".line { stroke: #64748b; stroke-width: 1.5; }\n"
     ".axis { stroke: #94a3b8; }\n"
     ".grid { stroke: #f1f5f9; }\n"

@@ -59,7 +59,7 @@ static void put_bands(const struct layout *layout, FILE *out) {
             snprintf(caption, sizeof caption, "%u inside", span->inside);
         put_bar(out, split ? "partition" : "overlap", top + height / 2, height, span->from,
                 span->to);
-        svg_label(out, split ? "split" : "wrong", (span->from + span->to) / 2,
+        svg_label(out, split ? "split" : "wrong", split ? span->from : (span->from + span->to) / 2,
                   split ? top - 18 : top - 4, caption);
     }
 }

@@ -91,8 +91,8 @@ static void describe_mark(const struct trace *trace, const struct mark *mark,
     case SHAPE_TIMER: snprintf(text, LABEL_MAX, "timeout"); break;
     case SHAPE_CHOICE: snprintf(text, LABEL_MAX, "draws %llu", arg); break;
     case SHAPE_AMNESIA: snprintf(text, LABEL_MAX, "amnesia"); break;
-    case SHAPE_WRITE: snprintf(text, LABEL_MAX, "writes with %llu", arg); break;
-    case SHAPE_REFUSED: snprintf(text, LABEL_MAX, "write with %llu refused", arg); break;
+    case SHAPE_WRITE: snprintf(text, LABEL_MAX, "writes, token %llu", arg); break;
+    case SHAPE_REFUSED: snprintf(text, LABEL_MAX, "token %llu refused", arg); break;
     case SHAPE_SUSPECT: snprintf(text, LABEL_MAX, "suspects %s", peer); break;
     case SHAPE_TRUST: snprintf(text, LABEL_MAX, "trusts %s", peer); break;
     default: text[0] = 0; break;
@@ -120,19 +120,26 @@ static struct label label_mark(const struct layout *layout, size_t i) {
 
 enum brevity { IN_FULL, BARE_VALUES, NAME_ONLY };
 
-/* "GRANT number=1 fence=7", "GRANT 1 7" or "GRANT". */
+/* "GRANT number=1 fence=7", "GRANT(1, 7)" or "GRANT". */
 static void describe_message(const struct trace *trace, uint32_t entry, enum brevity brevity,
                              char text[LABEL_MAX]) {
-    char message[256], *out = message;
+    char message[256];
     trace_message(trace, &trace->entry[entry], message, sizeof message);
-    for (const char *in = message; brevity == BARE_VALUES && *in; in++) {
-        const char *equals = *in == ' ' ? strchr(in, '=') : NULL;
-        *out++ = *in;
-        *out = 0;
-        if (equals) in = equals;
+    char *fields = message + strcspn(message, " ");
+    if (brevity == IN_FULL || !*fields) {
+        snprintf(text, LABEL_MAX, "%s", message);
+        return;
     }
-    if (brevity == NAME_ONLY) message[strcspn(message, " ")] = 0;
-    snprintf(text, LABEL_MAX, "%.*s", LABEL_MAX - 1, message);
+    *fields++ = 0;
+    int used = snprintf(text, LABEL_MAX, "%s", message);
+    const char *before = "(";
+    for (char *field; brevity == BARE_VALUES && (field = strsep(&fields, " "));) {
+        const char *value = strchr(field, '=');
+        if (!value || used >= LABEL_MAX) break;
+        used += snprintf(text + used, (size_t)(LABEL_MAX - used), "%s%s", before, value + 1);
+        before = ", ";
+    }
+    if (*before == ',' && used < LABEL_MAX) snprintf(text + used, (size_t)(LABEL_MAX - used), ")");
 }
 
 /* Tries the label along the arrow, preferably near the sender and above. */

@@ -22,9 +22,7 @@ static void describe(const struct trace *trace, const struct trace_entry *entry,
                 trace_message(trace, entry, message, sizeof message));
         break;
     case TR_TIMER: fprintf(out, "%s: its timer runs out", name); break;
-    case TR_CHOICE:
-        fprintf(out, "%s draws %llu", name, (unsigned long long)entry->arg);
-        break;
+    case TR_CHOICE: fprintf(out, "%s draws %llu", name, (unsigned long long)entry->arg); break;
     case TR_ENTER:
         fprintf(out, "  %s ENTERS", name);
         if (entry->arg) fprintf(out, " with fencing token %llu", (unsigned long long)entry->arg);
@@ -34,8 +32,8 @@ static void describe(const struct trace *trace, const struct trace_entry *entry,
         fprintf(out, "  %s writes with token %llu: taken", name, (unsigned long long)entry->arg);
         break;
     case TR_REFUSED:
-        fprintf(out, "  %s writes with token %llu: REFUSED, it is older than one already seen", name,
-                (unsigned long long)entry->arg);
+        fprintf(out, "  %s writes with token %llu: REFUSED, it is older than one already seen",
+                name, (unsigned long long)entry->arg);
         break;
     case TR_CRASH: fprintf(out, "%s CRASHES", name); break;
     case TR_RECOVER:
@@ -61,5 +59,6 @@ void trace_write_text(const struct trace *trace, FILE *out) {
         if (entry->note) fprintf(out, "   [%s]", trace->text + entry->note);
         fputc('\n', out);
     }
-    if (trace->full) fprintf(out, "... and more: the trace ends after %d entries\n", TRACE_ENTRIES_MAX);
+    if (trace->full)
+        fprintf(out, "... and more: the trace ends after %d entries\n", TRACE_ENTRIES_MAX);
 }

@@ -1,0 +1,109 @@
+# The simulator from outside: determinism, formulas, faults, and the JSON that others rely on.
+
+same_run_twice() {
+    local a b other
+    a=$("$CONCLAVE" sim "$@" --json | jq -r .trace_hash)
+    b=$("$CONCLAVE" sim "$@" --json | jq -r .trace_hash)
+    other=$("$CONCLAVE" sim "$@" --seed 2 --json | jq -r .trace_hash)
+    [ -n "$a" ] && [ "$a" = "$b" ] && [ "$a" != "$other" ] || { echo "$a $b $other"; return 1; }
+}
+tracing_changes_nothing() {
+    local a b
+    a=$("$CONCLAVE" sim "$1" --json | jq -r .trace_hash)
+    b=$("$CONCLAVE" sim "$1" --json --trace text --output "$WORK/trace" | jq -r .trace_hash)
+    [ "$a" = "$b" ]
+}
+# The same run in a batch, after others in the same memory, has the same hash.
+batch_is_the_same() {
+    local one batch
+    one=$("$CONCLAVE" sim "$1" --seed 5 --json | jq -r .trace_hash)
+    batch=$("$CONCLAVE" sim "$1" --runs 6 --jobs 1 --json | jq -r '.results[4] | last')
+    [ "$one" = "$batch" ] || { echo "$one $batch"; return 1; }
+}
+faults="--delay lognormal:2ms,0.8 --loss 0.01 --duplicate 0.01 --crash-rate 0.2/s --recover --amnesia
+    --pause-rate 0.2/s --partition-rate 0.2/s --drift 0.1 --time-limit 20s"
+
+for algorithm in $("$CONCLAVE" list --json | jq -r '.[] | select(.problem == "lock") | .algorithm'); do
+    check "$algorithm: same seed, same run" same_run_twice "$algorithm"
+    # shellcheck disable=SC2086
+    check "$algorithm: same seed, same run, with every fault" same_run_twice "$algorithm" $faults
+    check "$algorithm: looking changes nothing" tracing_changes_nothing "$algorithm"
+    check "$algorithm: a batch runs the same runs" batch_is_the_same "$algorithm"
+done
+
+check "the documented keys" json '
+    has("algorithm") and has("processes") and has("seed") and has("events") and has("messages") and
+    has("entries") and has("messages_per_entry") and has("delay_hops_mean") and has("trace_hash") and
+    (.verdicts | .exclusion == "held" and .deadlock == "held" and .starvation == "held" and
+        .bounded_wait == "held" and has("at") and has("why"))' \
+    "$CONCLAVE" sim central --processes 5 --entries 100 --seed 7 --json
+check "central: 3 messages, 2 message times" json '
+    .entries == 100 and .messages_per_entry == 3 and .delay_hops_mean == 2 and .processes == 5' \
+    "$CONCLAVE" sim central --processes 5 --entries 100 --json
+check "central that answers RELEASE: 4" json '.messages_per_entry == 4' \
+    "$CONCLAVE" sim central --reply --json
+check "quorum alone: 3n messages" json '.messages_per_entry == 21 and .delay_hops_mean == 2' \
+    "$CONCLAVE" sim quorum --processes 1 --n 7 --json
+check "voting alone: 3n messages" json '.messages_per_entry == 21' \
+    "$CONCLAVE" sim voting --processes 1 --n 7 --json
+check "token ring, everyone wants in: 1 message" json '.messages_per_entry < 1.01' \
+    "$CONCLAVE" sim token-ring --processes 10 --think 0 --entries 2000 --json
+check "token ring of one" json '.entries == 100 and .messages == 0' \
+    "$CONCLAVE" sim token-ring --processes 1 --json
+check "a million processes" json '.entries == 1000 and .verdicts.exclusion == "held"' \
+    "$CONCLAVE" sim token-ring --processes 1000000 --entries 1000 --json
+
+violated() { exits 1 "$CONCLAVE" "$@" --json >"$WORK/json" && jq -e ".verdicts.$property == \"violated\"
+    and .verdicts.at.$property >= 0 and (.verdicts.why.$property | length > 10)" "$WORK/json"; }
+property=exclusion
+check "a lease breaks under pauses" violated sim central-lease --pause-rate 2/s --entries 1000
+check "a quorum breaks under amnesia" violated sim quorum --crash-rate 1/s --recover --amnesia \
+    --hold 20ms --entries 1000
+property=bounded_wait
+check "a bound that is too low is broken" violated sim central --wait-bound 1
+property=starvation
+check "voting starves" violated sim voting --processes 8 --think 0 --starved-after 100 --entries 2000
+property=deadlock
+check "a crash blocks central" violated sim central --crash-rate 1/s --entries 1000
+
+# What must hold, in many runs.
+check "durable quorums survive crashes" "$CONCLAVE" sim quorum --crash-rate 1/s --recover --runs 2000
+check "durable votes survive crashes" exits 0 "$CONCLAVE" sim voting --crash-rate 1/s --recover \
+    --runs 1000 --starved-after 100000
+check "the ring repairs itself after crashes" "$CONCLAVE" sim token-ring --repair --detector 20ms \
+    --crash-rate 2/s --recover --recover-after 10ms --delay uniform:0.2ms,6ms --runs 3000
+check "fencing contains a wrong suspicion" "$CONCLAVE" sim token-ring --repair --detector 20ms \
+    --pause-rate 1/s --fencing --runs 1000
+check "fencing contains a lease that ended" "$CONCLAVE" sim central-lease --pause-rate 1/s --fencing \
+    --runs 1000
+check "duplicates and disorder do not fool central" "$CONCLAVE" sim central --duplicate 0.3 --reorder \
+    --delay uniform:0.5ms,5ms --runs 1000
+check "nor quorum" "$CONCLAVE" sim quorum --duplicate 0.3 --reorder --delay uniform:0.5ms,5ms --runs 1000
+check "Poisson arrivals are all served" json '.entries == 500 and .verdicts.starvation == "held"' \
+    "$CONCLAVE" sim central --arrivals 20/s --processes 8 --entries 500 --json
+
+whole_equals_shares() {
+    "$CONCLAVE" sim quorum --runs 40 --loss 0.02 --json >"$WORK/whole.json"
+    for i in 1 2 3; do
+        "$CONCLAVE" sim quorum --runs 40 --loss 0.02 --share $i/3 --jobs $i --json >"$WORK/$i.json"
+    done
+    "$CONCLAVE" merge "$WORK/3.json" "$WORK/1.json" "$WORK/2.json" --json >"$WORK/merged.json"
+    cmp "$WORK/whole.json" "$WORK/merged.json"
+}
+damaged_share() {
+    sed 's/"held"/"hel"/' "$WORK/1.json" >"$WORK/damaged.json"
+    says "damaged.json: row" 2 "$CONCLAVE" merge "$WORK/damaged.json"
+}
+check "shares merge into the whole, byte for byte" whole_equals_shares
+check "the same share twice is refused" says "is there twice" 2 "$CONCLAVE" merge "$WORK/1.json" "$WORK/1.json"
+check "a damaged share is refused" damaged_share
+check "a file that is no result is refused" says "Makefile:1:" 2 "$CONCLAVE" merge Makefile
+first_failing_seed_replays() {
+    local seed command
+    "$CONCLAVE" sim central-lease --pause-rate 1/s --runs 50 >"$WORK/out"
+    [ $? -eq 1 ] || return 1
+    command=$(sed -n 's/^Replay: conclave //p' "$WORK/out")
+    # shellcheck disable=SC2086
+    exits 1 "$CONCLAVE" $command | grep -q 'What led here'
+}
+check "the first failing seed is ready to be replayed" first_failing_seed_replays
