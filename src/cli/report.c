@@ -13,7 +13,7 @@ static json_t *hash_json(uint64_t hash) {
 
 static json_t *settings_json(const struct sim_config *config) {
     json_t *settings = json_object();
-    char text[64];
+    char text[1024];
     for (size_t i = 0; i < sim_setting_count; i++) {
         const struct setting *s = &sim_settings[i];
         setting_format(config, s, text, sizeof text);

@@ -12,6 +12,14 @@ struct verdict {
     char why[240];  /* a sentence; empty when there is nothing to say */
 };
 
+enum run_end { ALL_SERVED, AT_REST, PATIENCE_LOST, TIME_LIMIT, EVENT_LIMIT };
+
+/* Sets a verdict that was not violated before. */
+void verdict_set(struct verdict *verdict, enum verdict_value value, uint64_t now,
+                 const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* The first violation of a property is the one that is reported. */
+#define verdict_violated(VERDICT, NOW, ...) verdict_set((VERDICT), VIOLATED, (NOW), __VA_ARGS__)
+
 static inline const char *verdict_word(enum verdict_value value) {
     return value == HELD ? "held" : value == VIOLATED ? "violated" : "unknown";
 }

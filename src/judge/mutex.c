@@ -1,6 +1,5 @@
 #include "judge/mutex.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/parse.h"
@@ -12,18 +11,6 @@ typedef char name_text[ROSTER_NAME_MAX];
 
 static char *name_of(const struct mutex_judge *judge, cv_pid p, char *buffer) {
     return roster_name(judge->roster, p, buffer);
-}
-
-/* The first violation of a property is the one that is reported. */
-__attribute__((format(printf, 3, 4))) static void violated(struct verdict *verdict, uint64_t now,
-                                                           const char *format, ...) {
-    if (verdict->value == VIOLATED) return;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(verdict->why, sizeof verdict->why, format, arguments);
-    va_end(arguments);
-    verdict->value = VIOLATED;
-    verdict->at_us = now;
 }
 
 void mutex_judge_open(struct mutex_judge *judge, struct arena *arena, const struct roster *roster,
@@ -57,8 +44,8 @@ static void judge_overlap(struct mutex_judge *judge, uint64_t now, cv_pid p) {
     name_text first, second;
     cv_pid other = other_inside(judge, p);
     judge->culprit[0] = other, judge->culprit[1] = p;
-    violated(&judge->belief, now, "%s entered while %s was inside", name_of(judge, p, second),
-             name_of(judge, other, first));
+    verdict_violated(&judge->belief, now, "%s entered while %s was inside",
+                     name_of(judge, p, second), name_of(judge, other, first));
     if (!judge->rules.fencing) judge->verdict[EXCLUSION] = judge->belief;
 }
 
@@ -72,13 +59,14 @@ static void judge_wait(struct mutex_judge *judge, uint64_t now, cv_pid p) {
         judge->overtaken_most = p;
     }
     if (judge->rules.overtakes_most && overtakes > judge->rules.overtakes_most)
-        violated(&judge->verdict[BOUNDED_WAIT], now,
-                 "others entered %llu times while %s waited, more than the bound of %llu",
-                 (unsigned long long)overtakes, name_of(judge, p, name),
-                 (unsigned long long)judge->rules.overtakes_most);
+        verdict_violated(&judge->verdict[BOUNDED_WAIT], now,
+                         "others entered %llu times while %s waited, more than the bound of %llu",
+                         (unsigned long long)overtakes, name_of(judge, p, name),
+                         (unsigned long long)judge->rules.overtakes_most);
     if (overtakes >= judge->rules.starved_after)
-        violated(&judge->verdict[STARVATION], now, "others entered %llu times while %s waited",
-                 (unsigned long long)overtakes, name_of(judge, p, name));
+        verdict_violated(&judge->verdict[STARVATION], now,
+                         "others entered %llu times while %s waited", (unsigned long long)overtakes,
+                         name_of(judge, p, name));
 }
 
 void mutex_judge_enter(struct mutex_judge *judge, uint64_t now, cv_pid p, uint64_t token) {
@@ -120,12 +108,12 @@ bool mutex_judge_write(struct mutex_judge *judge, uint64_t now, cv_pid p) {
     }
     if (c->entry < judge->newest_entry) judge->writes_late++;
     if (c->entry < judge->newest_entry && judge->rules.fencing)
-        violated(&judge->verdict[EXCLUSION], now,
-                 "%s wrote to the resource with token %llu although %s, who entered later, had "
-                 "written with token %llu",
-                 name_of(judge, p, name), (unsigned long long)c->token,
-                 name_of(judge, judge->newest_writer, newest),
-                 (unsigned long long)judge->newest_token);
+        verdict_violated(
+            &judge->verdict[EXCLUSION], now,
+            "%s wrote to the resource with token %llu although %s, who entered later, had "
+            "written with token %llu",
+            name_of(judge, p, name), (unsigned long long)c->token,
+            name_of(judge, judge->newest_writer, newest), (unsigned long long)judge->newest_token);
     if (c->entry >= judge->newest_entry) {
         judge->newest_entry = c->entry;
         judge->newest_writer = p;

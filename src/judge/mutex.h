@@ -29,8 +29,6 @@ struct mutex_competitor {
     bool waiting, inside;
 };
 
-enum run_end { ALL_SERVED, AT_REST, PATIENCE_LOST, TIME_LIMIT, EVENT_LIMIT };
-
 struct mutex_judge {
     const struct roster *roster;
     struct mutex_rules rules;

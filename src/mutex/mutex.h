@@ -4,10 +4,23 @@
 
 #include "process/process.h"
 
-extern const struct cv_algorithm cv_central, cv_central_lease, cv_quorum, cv_token_ring, cv_voting;
+extern const struct cv_algorithm cv_central, cv_central_lease, cv_lamport, cv_maekawa, cv_quorum,
+    cv_raymond, cv_ricart_agrawala, cv_ricart_agrawala_majority, cv_roucairol_carvalho,
+    cv_suzuki_kasami, cv_token_ring, cv_tree_lock, cv_tree_lock_naive, cv_tree_lock_queue, cv_voting;
 
 /* Where a competitor stands. */
-enum { IDLE, WAITING, INSIDE, RESTING /* between two attempts */ };
+enum {
+    IDLE,
+    WAITING,
+    INSIDE,
+    RESTING, /* between two attempts */
+    GONE,    /* back from a crash, without what it would have to know to take part again */
+};
+
+/* Requests in one order for all: by logical clock, and those of the same clock by process. */
+static inline bool precedes(uint64_t clock, cv_pid p, uint64_t other_clock, cv_pid other) {
+    return clock != other_clock ? clock < other_clock : p < other;
+}
 
 /* Arms a timer for a random rest that doubles in range from attempt to attempt, 64 times at most,
  * so that those who collided do not collide for ever. */

@@ -36,6 +36,11 @@ struct cv_env { /* constant for a process of a run; never part of its state */
     uint32_t processes;     /* all of them: pids 1 to processes */
     uint32_t servers;       /* pids 1 to servers serve, the others compete */
     const uint64_t *option; /* CV_OPTIONS_MAX values, in the order of the algorithm's table */
+    /* Elections: */
+    uint64_t id, weight;           /* of this process; ids are unique and above 0 */
+    const uint64_t *ids, *weights; /* of every process, by pid, for those who may know them */
+    uint32_t degree;               /* neighbours; on a ring the first is to the right */
+    const cv_pid *neighbours;      /* NULL on a complete network: everyone is a neighbour */
 };
 
 enum cv_event_type {
@@ -50,11 +55,17 @@ enum cv_event_type {
 };
 
 /* What the application asks for, and what it is told. */
-enum { CV_ACQUIRE = 1, CV_RELEASE };
+enum { CV_ACQUIRE = 1, CV_RELEASE, CV_CAMPAIGN };
 enum cv_tell_type {
     CV_ENTERED = 1, /* arg: fencing token, 0 when the algorithm has none */
     CV_LEFT,
-    CV_WOKEN, /* it waited for a change, and was told of one */
+    CV_WOKEN,      /* it waited for a change, and was told of one */
+    CV_ELECTED,    /* it leads, in this term; arg: its id, 0 when it has none */
+    CV_FOLLOWS,    /* another leads, in this term; arg: that one's id, 0 when unknown */
+    CV_LEADERLESS, /* it knows of no leader any more */
+    CV_ROUND,      /* arg: the round of the election that it is in */
+    CV_SUSPECT,    /* a detector to its host; arg: the process that seems down */
+    CV_TRUST,      /* arg: the one that is back */
 };
 
 struct cv_event {
@@ -77,7 +88,7 @@ struct cv_send { /* followed by its body, padded to 8 bytes */
 
 struct cv_tell {
     uint64_t arg;
-    uint32_t what, reserved;
+    uint32_t what, term;
 };
 
 struct cv_out { /* filled by step, drained by the runtime */
@@ -112,10 +123,19 @@ struct cv_option {
     uint64_t usual, least, most;
 };
 
-enum cv_problem { CV_MUTEX = 1 };
-enum {                       /* traits */
+enum cv_problem { CV_MUTEX = 1, CV_ELECTION = 2, CV_DETECTOR = 4 }; /* bits */
+enum cv_topology {              /* what it needs of the network */
+                   CV_COMPLETE, /* everyone can reach everyone */
+                   CV_RING,     /* one neighbour, to the right */
+                   CV_TWO_WAY_RING,
+                   CV_GRAPH, /* any connected one */
+};
+enum cv_preference { CV_ANYONE, CV_HIGHEST, CV_LOWEST }; /* who ought to be elected */
+enum {                                                   /* traits */
        CV_FENCED = 1,        /* tells CV_ENTERED with a token that grows from entry to entry */
        CV_USES_DETECTOR = 2, /* acts on CV_DOWN and CV_UP */
+       CV_TERMS = 8,         /* leaders are unique within a term, not in time */
+       CV_ANONYMOUS = 16,    /* makes no use of ids */
        CV_NEVER_RESTS = 4,   /* sends even while nobody wants anything */
 };
 
@@ -132,6 +152,7 @@ struct cv_algorithm {
     void (*layout)(const struct cv_env *env, struct cv_layout *layout);
     cv_step_fn *step;
     uint8_t problem, traits, message_count, option_count, timers;
+    uint8_t topology, preference; /* of elections */
 };
 
 /* ---- What step() writes with ---- */
@@ -166,6 +187,12 @@ static inline void *cv_send_rows_(struct cv_out *out, uint32_t to, uint16_t kind
 static inline void cv_tell(struct cv_out *out, enum cv_tell_type what, uint64_t arg) {
     cv_assert(out->tells < CV_TELLS_MAX);
     out->tell[out->tells++] = (struct cv_tell){.what = what, .arg = arg};
+}
+
+static inline void cv_tell_term(struct cv_out *out, enum cv_tell_type what, uint64_t arg,
+                                uint32_t term) {
+    cv_tell(out, what, arg);
+    out->tell[out->tells - 1].term = term;
 }
 
 static inline void cv_save(struct cv_out *out) { out->save = 1; }

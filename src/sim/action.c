@@ -85,9 +85,9 @@ static const struct verb {
     enum sim_action_type type;
     int least, most; /* words behind it */
 } verbs[] = {
-    {"acquire", ACT_ACQUIRE, 0, 2},  {"crash", ACT_CRASH, 0, 0},   {"recover", ACT_RECOVER, 0, 1},
-    {"pause", ACT_PAUSE, 0, 1},      {"resume", ACT_RESUME, 0, 0}, {"drift", ACT_DRIFT, 1, 1},
-    {"suspects", ACT_SUSPECT, 1, 1}, {"trusts", ACT_TRUST, 1, 1},
+    {"acquire", ACT_ACQUIRE, 0, 2}, {"campaign", ACT_CAMPAIGN, 0, 0}, {"crash", ACT_CRASH, 0, 0},
+    {"recover", ACT_RECOVER, 0, 1}, {"pause", ACT_PAUSE, 0, 1},       {"resume", ACT_RESUME, 0, 0},
+    {"drift", ACT_DRIFT, 1, 1},     {"suspects", ACT_SUSPECT, 1, 1},  {"trusts", ACT_TRUST, 1, 1},
 };
 
 static int parse_arguments(struct sim_action *action, const struct roster *roster,
@@ -146,7 +146,8 @@ static int parse_words(struct sim_action *action, const struct roster *roster,
         return parse_arguments(action, roster, w, error);
     }
     return fail(error,
-                "unknown '%.40s'; known: acquire, crash, recover, pause, resume, drift, suspects, "
+                "unknown '%.40s'; known: acquire, campaign, crash, recover, pause, resume, drift, "
+                "suspects, "
                 "trusts, partition, heal, delay, lose",
                 w->at[2]);
 }

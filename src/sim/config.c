@@ -4,47 +4,89 @@
 #include <stdlib.h>
 
 #include "base/parse.h"
+#include "sim/topology.h"
 
 #define AT(MEMBER) offsetof(struct sim_config, MEMBER)
+enum { LOCKS = CV_MUTEX, ELECTIONS = CV_ELECTION, BOTH = CV_MUTEX | CV_ELECTION };
 const struct setting sim_settings[] = {
-    {"processes", "N", "how many processes compete", SET_COUNT, AT(processes), 1,
+    {"processes", "N", "how many processes compete", SET_COUNT, FOR_RUN, BOTH, AT(processes), 1,
      SIM_PROCESSES_MAX},
-    {"entries", "K", "end after this many entries in all", SET_COUNT, AT(entries), 0, UINT64_MAX},
-    {"seed", "S", "the run's random numbers", SET_COUNT, AT(seed), 0, INT64_MAX},
-    {"delay", "TIME", "what a message takes: " DISTRIBUTION_SYNTAX, SET_SPREAD, AT(delay), 0, 0},
-    {"reorder", NULL, "messages on one channel may overtake each other", SET_FLAG, AT(reorder), 0,
-     0},
-    {"loss", "P", "probability that a message is lost", SET_PROBABILITY, AT(loss), 0, 0},
-    {"duplicate", "P", "probability that a message arrives twice", SET_PROBABILITY, AT(duplicate),
+    {"seed", "S", "the run's random numbers", SET_COUNT, FOR_RUN, BOTH, AT(seed), 0, INT64_MAX},
+    {"entries", "K", "end after this many entries in all", SET_COUNT, FOR_RUN, LOCKS, AT(entries),
+     0, UINT64_MAX},
+    {"time-limit", "TIME", "end at this virtual time", SET_DURATION, FOR_RUN, BOTH, AT(time_limit),
      0, 0},
-    {"think", "TIME", "from leaving to asking again (closed loop)", SET_SPREAD, AT(think), 0, 0},
-    {"hold", "TIME", "how long a process stays inside", SET_SPREAD, AT(hold), 0, 0},
-    {"arrivals", "RATE", "ask at this rate per process (0.5/s), not in a closed loop", SET_RATE,
-     AT(arrivals), 0, 0},
-    {"crash-rate", "RATE", "crashes per process (1/min)", SET_RATE, AT(crash_rate), 0, 0},
-    {"recover-after", "TIME", "how long a crashed process stays down", SET_SPREAD,
-     AT(recover_after), 0, 0},
-    {"recover", NULL, "crashed processes come back after --recover-after", SET_FLAG, AT(recover), 0,
-     0},
-    {"amnesia", NULL, "they come back having forgotten everything", SET_FLAG, AT(amnesia), 0, 0},
-    {"pause-rate", "RATE", "pauses per process: it does nothing, then runs on", SET_RATE,
-     AT(pause_rate), 0, 0},
-    {"pause-for", "TIME", "how long a pause lasts", SET_SPREAD, AT(pause_for), 0, 0},
-    {"partition-rate", "RATE", "splits of the network in two", SET_RATE, AT(partition_rate), 0, 0},
-    {"partition-for", "TIME", "how long a split lasts", SET_SPREAD, AT(partition_for), 0, 0},
-    {"drift", "P", "clocks run up to this part faster or slower", SET_PROBABILITY, AT(drift), 0, 0},
-    {"detector", "TIME", "processes hear of one that is down or paused after this time",
-     SET_DURATION, AT(detector), 0, 0},
-    {"fencing", NULL, "the resource refuses fencing tokens older than one it has seen", SET_FLAG,
-     AT(fencing), 0, 0},
-    {"wait-bound", "K", "at most K entries of others during one wait", SET_COUNT, AT(wait_bound), 1,
+    {"event-limit", "K", "end after this many events", SET_COUNT, FOR_RUN, BOTH, AT(event_limit), 1,
      UINT64_MAX},
+    {"settle", "TIME", "end when all have followed one leader for this long", SET_DURATION, FOR_RUN,
+     ELECTIONS, AT(settle), 0, 0},
+
+    {"think", "TIME", "from leaving to asking again (closed loop)", SET_SPREAD, FOR_LOAD, LOCKS,
+     AT(think), 0, 0},
+    {"hold", "TIME", "how long a process stays inside", SET_SPREAD, FOR_LOAD, LOCKS, AT(hold), 0,
+     0},
+    {"arrivals", "RATE", "ask at this rate per process (0.5/s), not in a closed loop", SET_RATE,
+     FOR_LOAD, LOCKS, AT(arrivals), 0, 0},
+    {"initiators", "K", "how many processes, drawn at random, start the election; 0: all",
+     SET_COUNT, FOR_LOAD, ELECTIONS, AT(initiators), 0, SIM_PROCESSES_MAX},
+    {"start", "TIME", "when each of them does", SET_SPREAD, FOR_LOAD, ELECTIONS, AT(start), 0, 0},
+    {"ids", "HOW", "ascending, descending, random, or a list: 3,1,2", SET_TEXT, FOR_LOAD, ELECTIONS,
+     AT(ids), 0, 0},
+    {"attribute", "NAME=V,...", "what candidates are compared by before their ids", SET_TEXT,
+     FOR_LOAD, ELECTIONS, AT(attribute), 0, 0},
+
+    {"delay", "TIME", "what a message takes: " DISTRIBUTION_SYNTAX, SET_SPREAD, FOR_NETWORK, BOTH,
+     AT(delay), 0, 0},
+    {"reorder", NULL, "messages on one channel may overtake each other", SET_FLAG, FOR_NETWORK,
+     BOTH, AT(reorder), 0, 0},
+    {"loss", "P", "probability that a message is lost", SET_PROBABILITY, FOR_NETWORK, BOTH,
+     AT(loss), 0, 0},
+    {"duplicate", "P", "probability that a message arrives twice", SET_PROBABILITY, FOR_NETWORK,
+     BOTH, AT(duplicate), 0, 0},
+    {"topology", "SHAPE", "complete, ring, line, star, grid or random:P", SET_TEXT, FOR_NETWORK,
+     ELECTIONS, AT(topology), 0, 0},
+    {"edges", "A-B,...", "the network, edge by edge", SET_EDGES, FOR_NETWORK, ELECTIONS,
+     AT(network), 0, 0},
+    {"graph", "FILE", "the network from a file: two names a line, or Graphviz", SET_GRAPH,
+     FOR_NETWORK, ELECTIONS, AT(network), 0, 0},
+
+    {"crash-rate", "RATE", "crashes per process (1/min)", SET_RATE, FOR_FAULTS, BOTH,
+     AT(crash_rate), 0, 0},
+    {"recover", NULL, "crashed processes come back after --recover-after", SET_FLAG, FOR_FAULTS,
+     BOTH, AT(recover), 0, 0},
+    {"recover-after", "TIME", "how long a crashed process stays down", SET_SPREAD, FOR_FAULTS, BOTH,
+     AT(recover_after), 0, 0},
+    {"amnesia", NULL, "they come back having forgotten everything", SET_FLAG, FOR_FAULTS, BOTH,
+     AT(amnesia), 0, 0},
+    {"pause-rate", "RATE", "pauses per process: it does nothing, then runs on", SET_RATE,
+     FOR_FAULTS, BOTH, AT(pause_rate), 0, 0},
+    {"pause-for", "TIME", "how long a pause lasts", SET_SPREAD, FOR_FAULTS, BOTH, AT(pause_for), 0,
+     0},
+    {"partition-rate", "RATE", "splits of the network in two", SET_RATE, FOR_FAULTS, BOTH,
+     AT(partition_rate), 0, 0},
+    {"partition-for", "TIME", "how long a split lasts", SET_SPREAD, FOR_FAULTS, BOTH,
+     AT(partition_for), 0, 0},
+    {"drift", "P", "clocks run up to this part faster or slower", SET_PROBABILITY, FOR_FAULTS, BOTH,
+     AT(drift), 0, 0},
+    {"detector", "KIND",
+     "how processes hear of failures: from an oracle after a time (20ms), or from "
+     "heartbeats by fixed:50ms, adaptive:4 or phi:8",
+     SET_DETECTOR, FOR_FAULTS, BOTH, AT(detector), 0, 0},
+    {"heartbeat", "TIME", "how often a detector's heartbeats are sent", SET_DURATION, FOR_FAULTS,
+     BOTH, AT(heartbeat), 0, 0},
+
+    {"fencing", NULL, "the resource refuses fencing tokens older than one it has seen", SET_FLAG,
+     FOR_JUDGE, LOCKS, AT(fencing), 0, 0},
+    {"wait-bound", "K", "at most K entries of others during one wait", SET_COUNT, FOR_JUDGE, LOCKS,
+     AT(wait_bound), 1, UINT64_MAX},
     {"starved-after", "K", "so many entries of others during one wait are starvation", SET_COUNT,
-     AT(starved_after), 1, UINT64_MAX},
-    {"patience", "TIME", "end when nobody has entered for this long while someone waits",
-     SET_DURATION, AT(patience), 0, 0},
-    {"time-limit", "TIME", "end at this virtual time", SET_DURATION, AT(time_limit), 0, 0},
-    {"event-limit", "K", "end after this many events", SET_COUNT, AT(event_limit), 1, UINT64_MAX},
+     FOR_JUDGE, LOCKS, AT(starved_after), 1, UINT64_MAX},
+    {"patience", "TIME", "end when nothing was achieved for this long although it was wanted",
+     SET_DURATION, FOR_JUDGE, BOTH, AT(patience), 0, 0},
+};
+const char *const setting_group_name[SETTING_GROUPS] = {
+    [FOR_RUN] = "The run:",   [FOR_LOAD] = "Who wants what:", [FOR_NETWORK] = "The network:",
+    [FOR_FAULTS] = "Faults:", [FOR_JUDGE] = "The judge:",
 };
 const size_t sim_setting_count = sizeof sim_settings / sizeof sim_settings[0];
 
@@ -61,6 +103,8 @@ void config_init(struct sim_config *config, const struct cv_algorithm *algorithm
         .recover_after = {EXPONENTIAL, 100000, 0},
         .pause_for = {EXPONENTIAL, 100000, 0},
         .event_limit = UINT64_MAX,
+        .settle = 1000000,
+        .heartbeat = 10000,
     };
     for (unsigned i = 0; i < algorithm->option_count; i++)
         config->option[i] = algorithm->options[i].usual;
@@ -70,7 +114,12 @@ void config_free(struct sim_config *config) {
     for (size_t i = 0; i < config->action_count; i++) free(config->actions[i].side);
     free(config->actions);
     free(config->names);
+    free(config->topology);
+    free(config->ids);
+    free(config->attribute);
+    graph_free(&config->network);
     config->actions = NULL, config->names = NULL, config->action_count = 0;
+    config->topology = config->ids = config->attribute = NULL;
 }
 
 const struct setting *setting_find(const char *name) {
@@ -91,6 +140,8 @@ static const char *const wanted[] = {
     [SET_PROBABILITY] = "a number from 0 to 1",
     [SET_RATE] = "a rate such as 0.5/s or 3/min",
     [SET_SPREAD] = DISTRIBUTION_SYNTAX,
+    [SET_TEXT] = "something to remember",
+    [SET_DETECTOR] = "a time such as 20ms, fixed:TIME, adaptive:K or phi:X",
 };
 
 static int count_apply(const char *name, const char *text, uint64_t least, uint64_t most,
@@ -109,10 +160,55 @@ static int count_apply(const char *name, const char *text, uint64_t least, uint6
     return -1;
 }
 
+static int text_apply(char **at, const char *text) {
+    free(*at);
+    *at = strdup(text);
+    return *at ? 0 : -1;
+}
+
+static int detector_apply(struct sim_detector *detector, const char *text) {
+    struct sim_detector asked = {0};
+    if (strlen(text) >= sizeof asked.text) return -1;
+    strcpy(asked.text, text);
+    if (parse_duration(text, &asked.oracle_us) != 0 || asked.oracle_us == 0) return -1;
+    *detector = asked;
+    return 0;
+}
+
+/* The network says how many processes there are, and what they are called. */
+static int network_apply(struct sim_config *config, const struct setting *setting, const char *text,
+                         char error[SIM_ERROR_MAX]) {
+    char why[GRAPH_ERROR_MAX];
+    uint64_t id;
+    graph_free(&config->network);
+    int failed = setting->kind == SET_GRAPH ? graph_read(&config->network, text, why)
+                                            : graph_parse(&config->network, text, why);
+    if (failed) {
+        snprintf(error, SIM_ERROR_MAX, "%s: %s", setting->name, why);
+        return -1;
+    }
+    size_t size = (config->network.vertices + 1) * sizeof *config->names;
+    free(config->names);
+    config->names = malloc(size);
+    if (!config->names) return snprintf(error, SIM_ERROR_MAX, "out of memory"), -1;
+    memcpy(config->names, config->network.names, size);
+    config->processes = config->network.vertices;
+    config->network_names_ids = true;
+    for (uint32_t p = 1; p <= config->network.vertices; p++)
+        if (parse_u64(config->names[p], &id) != 0) config->network_names_ids = false;
+    return 0;
+}
+
 int setting_apply(struct sim_config *config, const struct setting *setting, const char *text,
                   char error[SIM_ERROR_MAX]) {
     void *at = (char *)config + setting->offset;
     int failed = -1;
+    if (!(setting->problems & config->algorithm->problem)) {
+        snprintf(error, SIM_ERROR_MAX, "%s: not for %s, which is %s", setting->name,
+                 config->algorithm->name,
+                 config->algorithm->problem == CV_MUTEX ? "a lock" : "an election");
+        return -1;
+    }
     switch (setting->kind) {
     case SET_COUNT:
         return count_apply(setting->name, text, setting->least, setting->most, at, error);
@@ -121,6 +217,10 @@ int setting_apply(struct sim_config *config, const struct setting *setting, cons
     case SET_RATE: failed = parse_rate(text, at); break;
     case SET_SPREAD: failed = distribution_parse(text, at); break;
     case SET_FLAG: *(bool *)at = true; return 0;
+    case SET_TEXT: failed = text_apply(at, text); break;
+    case SET_DETECTOR: failed = detector_apply(at, text); break;
+    case SET_EDGES:
+    case SET_GRAPH: return network_apply(config, setting, text, error);
     }
     if (failed)
         snprintf(error, SIM_ERROR_MAX, "%s: '%.40s' is not %s", setting->name, text,
@@ -143,6 +243,15 @@ int option_apply(struct sim_config *config, const struct cv_option *option, cons
     return 0;
 }
 
+static void network_format(const struct graph *graph, char *buffer, size_t size) {
+    size_t used = 0;
+    *buffer = 0;
+    for (size_t i = 0; i < graph->edge_count && used < size; i++)
+        used +=
+            (size_t)snprintf(buffer + used, size - used, "%s%s-%s", i ? "," : "",
+                             graph->names[graph->edges[i][0]], graph->names[graph->edges[i][1]]);
+}
+
 char *setting_format(const struct sim_config *config, const struct setting *setting, char *buffer,
                      size_t size) {
     const void *at = (const char *)config + setting->offset;
@@ -158,6 +267,14 @@ char *setting_format(const struct sim_config *config, const struct setting *sett
         break;
     case SET_SPREAD: distribution_format(buffer, size, at); break;
     case SET_FLAG: snprintf(buffer, size, "%s", *(const bool *)at ? "yes" : ""); break;
+    case SET_TEXT: {
+        const char *typed = *(char *const *)at;
+        snprintf(buffer, size, "%s", typed ? typed : "");
+        break;
+    }
+    case SET_DETECTOR: snprintf(buffer, size, "%s", ((const struct sim_detector *)at)->text); break;
+    case SET_EDGES: network_format(&config->network, buffer, size); break;
+    case SET_GRAPH: snprintf(buffer, size, "%s", ""); break; /* said by its edges */
     }
     return buffer;
 }
@@ -184,7 +301,7 @@ static void append_word(char *buffer, size_t size, const char *name, bool flag, 
 
 void config_command(const struct sim_config *config, char *buffer, size_t size) {
     struct sim_config usual;
-    char mine[64], other[64];
+    char mine[512], other[512];
     config_init(&usual, config->algorithm);
     snprintf(buffer, size, "%s", config->algorithm->name);
     for (size_t i = 0; i < sim_setting_count; i++) {
@@ -216,10 +333,23 @@ static int refuse(char error[SIM_ERROR_MAX], const char *why) {
     return -1;
 }
 
+/* Builds the network once, to find out whether it can be. */
+static int network_check(const struct sim_config *config, char error[SIM_ERROR_MAX]) {
+    struct topology topology;
+    struct arena arena;
+    if (arena_open(&arena, (size_t)64 << 30) != 0) return refuse(error, "out of address space");
+    int failed = topology_build(&topology, config, &arena, error);
+    arena_close(&arena);
+    return failed;
+}
+
 int config_check(const struct sim_config *config, char error[SIM_ERROR_MAX]) {
     const struct cv_algorithm *algorithm = config->algorithm;
     struct roster roster = config_roster(config);
-    struct cv_env env = {1, roster.processes, roster.servers, config->option};
+    struct cv_env env = {.self = 1,
+                         .processes = roster.processes,
+                         .servers = roster.servers,
+                         .option = config->option};
     const char *why = algorithm->refuse ? algorithm->refuse(&env) : NULL;
     if (why) {
         int used = snprintf(error, SIM_ERROR_MAX, "%s: %s (", algorithm->name, why);
@@ -236,12 +366,12 @@ int config_check(const struct sim_config *config, char error[SIM_ERROR_MAX]) {
     }
     if (config->fencing && !(algorithm->traits & CV_FENCED))
         return refuse(error, "fencing: this algorithm gives no fencing tokens");
-    if (config->detector && !(algorithm->traits & CV_USES_DETECTOR))
+    if (*config->detector.text && !(algorithm->traits & CV_USES_DETECTOR))
         return refuse(error, "detector: this algorithm does not listen to a failure detector");
     if (config->amnesia && !config->recover)
         return refuse(error, "amnesia: only processes that --recover can have forgotten");
     if (config->recover && config->crash_rate == 0)
         return refuse(error, "recover: nothing crashes without --crash-rate");
     if (config->drift >= 1) return refuse(error, "drift: must be below 1");
-    return 0;
+    return algorithm->problem == CV_ELECTION ? network_check(config, error) : 0;
 }

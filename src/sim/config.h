@@ -7,11 +7,13 @@
 
 #include "base/distribution.h"
 #include "process/roster.h"
+#include "sim/graph.h"
 
 enum { SIM_PROCESSES_MAX = 4000000, SIM_ERROR_MAX = 256, SIM_ANY_PID = 0 };
 
 enum sim_action_type {
     ACT_ACQUIRE,   /* process; amount_us: how long it holds */
+    ACT_CAMPAIGN,  /* process */
     ACT_CRASH,     /* process */
     ACT_RECOVER,   /* process; amnesia */
     ACT_PAUSE,     /* process; amount_us, 0: until ACT_RESUME */
@@ -36,12 +38,22 @@ struct sim_action {
     unsigned char *side; /* by pid, owned */
 };
 
+/* How processes hear of failures: from an oracle with a delay, or from detectors of their own. */
+struct sim_detector {
+    uint64_t oracle_us;
+    const struct cv_algorithm *code;
+    uint64_t option[CV_OPTIONS_MAX];
+    char text[32]; /* as typed; "": none */
+};
+
 struct sim_config {
     const struct cv_algorithm *algorithm;
     uint64_t option[CV_OPTIONS_MAX];
     char (*names)[ROSTER_NAME_MAX]; /* by pid, owned; NULL: the usual ones */
     struct sim_action *actions;     /* in order of time, owned */
     size_t action_count;
+    struct graph network;   /* that was read, owned; no vertices: none */
+    bool network_names_ids; /* its names are numbers, so they are the ids */
     /* The settings: */
     uint64_t processes, entries, seed;
     struct distribution delay, think, hold;
@@ -50,14 +62,33 @@ struct sim_config {
     double loss, duplicate;
     double partition_rate, crash_rate, pause_rate, drift;
     struct distribution partition_for, recover_after, pause_for;
-    uint64_t detector, patience, time_limit, event_limit, wait_bound, starved_after;
+    struct distribution start;
+    uint64_t initiators, settle;
+    char *topology, *ids, *attribute; /* as typed, owned; NULL: the usual */
+    struct sim_detector detector;
+    uint64_t heartbeat, patience, time_limit, event_limit, wait_bound, starved_after;
 };
 
-enum setting_kind { SET_COUNT, SET_DURATION, SET_PROBABILITY, SET_RATE, SET_SPREAD, SET_FLAG };
+enum setting_kind {
+    SET_COUNT,
+    SET_DURATION,
+    SET_PROBABILITY,
+    SET_RATE,
+    SET_SPREAD,
+    SET_FLAG,
+    SET_TEXT,
+    SET_DETECTOR,
+    SET_EDGES, /* a network, as words */
+    SET_GRAPH, /* a network, from a file */
+};
+enum setting_group { FOR_RUN, FOR_LOAD, FOR_NETWORK, FOR_FAULTS, FOR_JUDGE, SETTING_GROUPS };
+extern const char *const setting_group_name[SETTING_GROUPS];
 
 struct setting {
     const char *name, *value, *help; /* as typed; what to type behind it; for --help */
     enum setting_kind kind;
+    enum setting_group group;
+    unsigned problems; /* cv_problem bits: what it is a setting of */
     size_t offset;
     uint64_t least, most; /* SET_COUNT */
 };

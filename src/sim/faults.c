@@ -43,7 +43,7 @@ void faults_open(struct sim *sim) {
 
 /* ---- The failure detector: an oracle with a delay ---- */
 
-static void tell(struct sim *sim, cv_pid p, cv_pid subject, enum cv_event_type type) {
+void faults_tell(struct sim *sim, cv_pid p, cv_pid subject, enum cv_event_type type) {
     uint32_t event = sim_schedule(sim, sim_now(sim), EV_DETECT, p);
     sim->event[event].from = subject;
     sim->event[event].arg = type;
@@ -51,14 +51,14 @@ static void tell(struct sim *sim, cv_pid p, cv_pid subject, enum cv_event_type t
 
 static void tell_all(struct sim *sim, cv_pid subject, enum cv_event_type type) {
     for (cv_pid p = 1; p <= sim->roster.processes; p++)
-        if (p != subject) tell(sim, p, subject, type);
+        if (p != subject) faults_tell(sim, p, subject, type);
 }
 
 void faults_detect(struct sim *sim, const struct sim_event *event) {
     bool down = event->arg == CV_DOWN;
     struct cv_event e = {.type = down ? CV_DOWN : CV_UP, .arg = event->from};
     if (sim->process[event->process].crashed) return;
-    sim_step(sim, event->process, &e,
+    sim_step(sim, event->process, ALGORITHM, &e,
              note(sim, down ? TR_SUSPECT : TR_TRUST, event->process, event->from, 0));
 }
 
@@ -71,19 +71,20 @@ static void suspect(struct sim *sim, cv_pid p) {
 /* An outage has begun: the detector notices after its timeout. */
 static void outage(struct sim *sim, cv_pid p) {
     sim->process[p].outages++;
-    if (!sim->config->detector) return;
-    uint32_t event = sim_schedule(sim, sim_now(sim) + sim->config->detector, EV_NOTICE, p);
+    if (!sim->config->detector.oracle_us) return;
+    uint64_t notice = sim_now(sim) + sim->config->detector.oracle_us;
+    uint32_t event = sim_schedule(sim, notice, EV_NOTICE, p);
     sim->event[event].arg = sim->process[p].outages;
 }
 
 /* It is over.  Who lost its memory is reported even when it came back before the timeout: its peers
  * see their connections to it break. */
 static void back(struct sim *sim, cv_pid p, bool restarted) {
-    if (!sim->config->detector) return;
+    if (!sim->config->detector.oracle_us) return;
     if (restarted) {
         suspect(sim, p);
         for (cv_pid q = 1; q <= sim->roster.processes; q++)
-            if (q != p && sim->process[q].suspected) tell(sim, p, q, CV_DOWN);
+            if (q != p && sim->process[q].suspected) faults_tell(sim, p, q, CV_DOWN);
     }
     if (sim->process[p].suspected) sim_schedule(sim, sim_now(sim), EV_TRUST, p);
 }
@@ -111,31 +112,40 @@ static void unpark(struct sim *sim, cv_pid p) {
 static void crash(struct sim *sim, cv_pid p) {
     struct sim_process *process = &sim->process[p];
     if (process->crashed) return;
-    for (unsigned t = 0; t < sim->algorithm->timers; t++)
-        sim_cancel(sim, &sim->timer[(size_t)p * sim->algorithm->timers + t]);
-    load_crashed(sim, p);
+    for (int m = 0; m < MACHINES; m++)
+        for (unsigned t = 0; sim->machine[m].code && t < sim->machine[m].code->timers; t++)
+            sim_cancel(sim, &sim->machine[m].timer[(size_t)p * sim->machine[m].code->timers + t]);
+    note(sim, TR_CRASH, p, 0, 0);
+    sim->load->crashed(sim, p);
     unpark(sim, p); /* what it never got to see is lost */
     process->crashed = true;
     process->lives++;
     sim->result.crashes++;
-    note(sim, TR_CRASH, p, 0, 0);
-    mutex_judge_crash(&sim->judge, sim_now(sim), p);
     outage(sim, p);
 }
 
-static void recover(struct sim *sim, cv_pid p, bool amnesia) {
-    struct sim_process *process = &sim->process[p];
-    const struct cv_record *record = sim->algorithm->state;
-    if (!process->crashed) return;
-    process->crashed = false;
-    memset(sim_state(sim, p), 0, record->size + (size_t)process->rows * record->row_size);
+/* What a machine finds when it boots after a crash. */
+static void restore(struct sim *sim, cv_pid p, enum sim_machine m, bool amnesia) {
+    const struct machine_state *of = &sim->machine[m].of[p];
+    const struct cv_record *record = sim->machine[m].code->state;
+    memset(sim->state + of->state, 0, record->size + (size_t)of->rows * record->row_size);
     if (amnesia)
-        memset(sim->state + process->saved, 0, process->durable);
+        memset(sim->state + of->saved, 0, of->durable);
     else
-        memcpy(sim_state(sim, p), sim->state + process->saved, process->durable);
+        memcpy(sim->state + of->state, sim->state + of->saved, of->durable);
+}
+
+static void recover(struct sim *sim, cv_pid p, bool amnesia) {
     struct cv_event restart = {.type = CV_RESTART};
-    sim_step(sim, p, &restart, note(sim, TR_RECOVER, p, 0, amnesia));
-    load_recovered(sim, p);
+    if (!sim->process[p].crashed) return;
+    sim->process[p].crashed = false;
+    uint32_t cause = note(sim, TR_RECOVER, p, 0, amnesia);
+    sim->load->recovered(sim, p);
+    for (int m = 0; m < MACHINES; m++) {
+        if (!sim->machine[m].code) continue;
+        restore(sim, p, (enum sim_machine)m, amnesia);
+        sim_step(sim, p, (enum sim_machine)m, &restart, m == ALGORITHM ? cause : 0);
+    }
     back(sim, p, true);
 }
 
@@ -195,7 +205,8 @@ static void partition_some(struct sim *sim) {
 static void act(struct sim *sim, const struct sim_action *action) {
     cv_pid p = action->process;
     switch (action->type) {
-    case ACT_ACQUIRE: load_ask(sim, p, action->amount_us); break;
+    case ACT_ACQUIRE:
+    case ACT_CAMPAIGN: sim->load->act(sim, action); break;
     case ACT_CRASH: crash(sim, p); break;
     case ACT_RECOVER: recover(sim, p, action->amnesia); break;
     case ACT_PAUSE:
@@ -204,8 +215,8 @@ static void act(struct sim *sim, const struct sim_action *action) {
         break;
     case ACT_RESUME: resume(sim, p); break;
     case ACT_DRIFT: sim->process[p].clock = (float)action->factor; break;
-    case ACT_SUSPECT: tell(sim, p, action->other, CV_DOWN); break;
-    case ACT_TRUST: tell(sim, p, action->other, CV_UP); break;
+    case ACT_SUSPECT: faults_tell(sim, p, action->other, CV_DOWN); break;
+    case ACT_TRUST: faults_tell(sim, p, action->other, CV_UP); break;
     case ACT_PARTITION: network_partition(sim, action->side); break;
     case ACT_HEAL: network_partition(sim, NULL); break;
     case ACT_DELAY:

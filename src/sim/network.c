@@ -121,6 +121,7 @@ static bool lost_on_purpose(struct sim *sim, cv_pid from, cv_pid to) {
 
 void network_partition(struct sim *sim, const unsigned char *side) {
     sim->side = side;
+    sim->load->partitioned(sim);
     if (sim->trace)
         trace_add(sim->trace, (struct trace_entry){.type = side ? TR_PARTITION : TR_HEAL,
                                                    .time_us = sim_now(sim)});
@@ -158,12 +159,13 @@ bool network_loses(const struct sim *sim, const struct sim_event *event) {
     return !sim->config->reorder && event->life != receiving_life(sim, p);
 }
 
-static void deliver(struct sim *sim, cv_pid from, cv_pid to, const struct cv_send *send,
-                    uint32_t sending) {
+static void deliver(struct sim *sim, cv_pid from, cv_pid to, enum sim_machine machine,
+                    const struct cv_send *send, uint32_t sending) {
     uint64_t delay = distribution_draw(delay_of(sim, from, to), &sim->rng);
     uint64_t arrives = in_order(sim, from, to, sim_now(sim) + delay);
     uint32_t index = sim_schedule(sim, arrives, EV_MESSAGE, to);
     struct sim_event *event = &sim->event[index];
+    if (machine == DETECTOR) event->flags |= EVENT_OF_DETECTOR;
     event->from = from;
     event->kind = (uint8_t)send->kind;
     event->life = receiving_life(sim, to);
@@ -171,12 +173,18 @@ static void deliver(struct sim *sim, cv_pid from, cv_pid to, const struct cv_sen
     body_store(sim, event, send + 1, send->size);
 }
 
-static void send_to(struct sim *sim, cv_pid from, cv_pid to, const struct cv_send *send,
-                    uint32_t cause) {
+static void send_to(struct sim *sim, cv_pid from, cv_pid to, enum sim_machine machine,
+                    const struct cv_send *send, uint32_t cause) {
     uint32_t sending = 0;
-    sim->result.messages++;
-    sim->result.by_kind[send->kind]++;
-    if (sim->trace) {
+    bool traced = sim->trace && machine == ALGORITHM;
+    if (machine == ALGORITHM) {
+        sim->result.messages++;
+        sim->result.bytes += send->size;
+        sim->result.by_kind[send->kind]++;
+    } else {
+        sim->result.heartbeats++;
+    }
+    if (traced) {
         sending = trace_add(sim->trace, (struct trace_entry){.type = TR_SEND,
                                                              .process = from,
                                                              .peer = to,
@@ -188,21 +196,23 @@ static void send_to(struct sim *sim, cv_pid from, cv_pid to, const struct cv_sen
     if (network_cut(sim, from, to) || lost_on_purpose(sim, from, to) ||
         rng_chance(&sim->rng, sim->config->loss)) {
         sim->result.lost++;
-        if (sim->trace) trace_lost(sim, from, to, send, sending);
+        if (traced) trace_lost(sim, from, to, send, sending);
         return;
     }
-    deliver(sim, from, to, send, sending);
-    if (rng_chance(&sim->rng, sim->config->duplicate)) deliver(sim, from, to, send, sending);
+    deliver(sim, from, to, machine, send, sending);
+    if (rng_chance(&sim->rng, sim->config->duplicate))
+        deliver(sim, from, to, machine, send, sending);
 }
 
-void network_send(struct sim *sim, cv_pid from, const struct cv_send *send, uint32_t cause) {
-    cv_assert(send->kind < sim->algorithm->message_count);
+void network_send(struct sim *sim, cv_pid from, enum sim_machine machine,
+                  const struct cv_send *send, uint32_t cause) {
+    cv_assert(send->kind < sim->machine[machine].code->message_count);
     if (send->to < CV_SERVERS) {
         cv_assert(send->to && send->to <= sim->roster.processes && send->to != from);
-        send_to(sim, from, send->to, send, cause);
+        send_to(sim, from, send->to, machine, send, cause);
         return;
     }
     uint32_t last = send->to == CV_SERVERS ? sim->roster.servers : sim->roster.processes;
     for (cv_pid to = 1; to <= last; to++)
-        if (to != from) send_to(sim, from, to, send, cause);
+        if (to != from) send_to(sim, from, to, machine, send, cause);
 }

@@ -63,43 +63,50 @@ void sim_cancel(struct sim *sim, uint32_t *event) {
 
 /* ---- Opening a run ---- */
 
-/* The bytes of sends that one step of any process may write. */
-static uint32_t out_room(const struct sim *sim, uint32_t sends, uint32_t message_rows) {
-    uint32_t head = 0, row = 0;
-    for (unsigned i = 0; i < sim->algorithm->message_count; i++) {
-        const struct cv_record *message = &sim->algorithm->messages[i];
-        if (message->size > head) head = message->size;
-        if (message->row_size > row) row = message->row_size;
+/* The bytes of sends that one step may write. */
+static uint32_t out_room(const struct cv_algorithm *code, const struct cv_layout *layout) {
+    uint32_t head = 0, row = 0, sends = layout->sends ? layout->sends : CV_SENDS_USUAL;
+    for (unsigned i = 0; i < code->message_count; i++) {
+        if (code->messages[i].size > head) head = code->messages[i].size;
+        if (code->messages[i].row_size > row) row = code->messages[i].row_size;
     }
     return sends * ((uint32_t)sizeof(struct cv_send) + ((head + 7) & ~7u)) +
-           2 * ((message_rows * row + 7) & ~7u);
+           2 * ((layout->message_rows * row + 7) & ~7u);
 }
 
-static void lay_out_states(struct sim *sim) {
-    uint64_t state = 0, saved = 0;
-    uint32_t sends = CV_SENDS_USUAL, message_rows = 0;
-    for (cv_pid p = 1; p <= sim->roster.processes; p++) {
+static void set_env(struct sim *sim, cv_pid p, const struct machine *machine) {
+    sim->env.self = p;
+    sim->env.option = machine->option;
+    if (sim->algorithm->problem != CV_ELECTION) return;
+    const struct topology *t = &sim->topology;
+    sim->env.id = t->ids[p];
+    sim->env.weight = t->weights[p];
+    sim->env.degree = t->complete ? t->processes - 1 : t->offset[p + 1] - t->offset[p];
+    sim->env.neighbours = t->complete ? NULL : t->neighbour + t->offset[p];
+}
+
+/* Adds up the states of a machine behind `size` bytes and returns how many there are then. */
+static uint64_t lay_out(struct sim *sim, struct machine *machine, uint64_t size) {
+    uint32_t n = sim->roster.processes;
+    machine->of = arena_take(&sim->fixed, ((size_t)n + 1) * sizeof *machine->of);
+    machine->timer =
+        arena_take(&sim->fixed, ((size_t)n + 1) * machine->code->timers * sizeof *machine->timer);
+    for (cv_pid p = 1; p <= n; p++) {
         struct cv_layout layout = {0};
-        struct sim_process *process = &sim->process[p];
-        sim->env.self = p;
-        sim->algorithm->layout(&sim->env, &layout);
-        process->state = state;
-        process->saved = saved;
-        process->rows = layout.rows;
-        process->durable = layout.durable;
+        struct machine_state *of = &machine->of[p];
+        set_env(sim, p, machine);
+        machine->code->layout(&sim->env, &layout);
         cv_assert(layout.durable % 4 == 0);
-        process->clock = 1;
-        state +=
-            sim->algorithm->state->size + (uint64_t)layout.rows * sim->algorithm->state->row_size;
-        state = (state + 7) & ~(uint64_t)7;
-        saved += (layout.durable + 7) & ~7u;
-        if (layout.sends > sends) sends = layout.sends;
-        if (layout.message_rows > message_rows) message_rows = layout.message_rows;
+        of->rows = layout.rows;
+        of->durable = layout.durable;
+        of->state = size;
+        size += machine->code->state->size + (uint64_t)layout.rows * machine->code->state->row_size;
+        of->saved = size = (size + 7) & ~(uint64_t)7;
+        size += (layout.durable + 7) & ~7u;
+        uint32_t room = out_room(machine->code, &layout);
+        if (room > sim->out.room) sim->out.room = room;
     }
-    sim->state = arena_take(&sim->fixed, state + saved);
-    for (cv_pid p = 1; p <= sim->roster.processes; p++) sim->process[p].saved += state;
-    sim->out = (struct cv_out){.room = out_room(sim, sends, message_rows)};
-    sim->out.sends = arena_take(&sim->fixed, sim->out.room);
+    return size;
 }
 
 /* A token may need a whole round of a large ring before anybody enters. */
@@ -125,29 +132,44 @@ static void open_run(struct sim *sim, const struct sim_config *config, struct tr
     arena_extend(&sim->event_arena, sizeof(struct sim_event)); /* index 0 is none */
     sim->event_count = 1;
     sim->wheel.nodes = sim->event_arena.base;
-    sim->env = (struct cv_env){0, sim->roster.processes, sim->roster.servers, config->option};
+    sim->env = (struct cv_env){.processes = sim->roster.processes,
+                               .servers = sim->roster.servers,
+                               .option = config->option};
     sim->process = arena_take(&sim->fixed, (sim->roster.processes + 1) * sizeof *sim->process);
-    sim->timer = arena_take(&sim->fixed, ((size_t)sim->roster.processes + 1) *
-                                             sim->algorithm->timers * sizeof *sim->timer);
+    for (cv_pid p = 1; p <= sim->roster.processes; p++) sim->process[p].clock = 1;
     sim->patience_us = config->patience ? config->patience : usual_patience(sim);
     rng_seed(&sim->rng, config->seed);
-    lay_out_states(sim);
-    struct mutex_rules rules = {config->fencing, config->wait_bound, config->starved_after};
-    mutex_judge_open(&sim->judge, &sim->fixed, &sim->roster, &rules);
+    if (sim->algorithm->problem == CV_ELECTION) {
+        char error[SIM_ERROR_MAX];
+        int failed = topology_build(&sim->topology, config, &sim->fixed, error);
+        cv_assert(!failed); /* config_check has built it once */
+        sim->env.ids = sim->topology.ids;
+        sim->env.weights = sim->topology.weights;
+    }
+    sim->machine[ALGORITHM] = (struct machine){.code = config->algorithm, .option = config->option};
+    sim->machine[DETECTOR] =
+        (struct machine){.code = config->detector.code, .option = config->detector.option};
+    uint64_t size = 0;
+    for (int m = 0; m < MACHINES; m++)
+        if (sim->machine[m].code) size = lay_out(sim, &sim->machine[m], size);
+    sim->state = arena_take(&sim->fixed, size);
+    sim->out.sends = arena_take(&sim->fixed, sim->out.room);
     network_open(sim);
     faults_open(sim);
-    load_open(sim);
+    sim->load = sim->algorithm->problem == CV_ELECTION ? &election_load : &lock_load;
+    sim->load->open(sim);
 }
 
 /* ---- Effects ---- */
 
-static void apply_timers(struct sim *sim, cv_pid p, uint32_t cause) {
+static void apply_timers(struct sim *sim, cv_pid p, enum sim_machine m, uint32_t cause) {
     struct cv_out *out = &sim->out;
+    const struct machine *machine = &sim->machine[m];
     for (unsigned changed = out->timers_set | out->timers_cancelled; changed;
          changed &= changed - 1) {
         unsigned t = (unsigned)__builtin_ctz(changed);
-        uint32_t *event = &sim->timer[(size_t)p * sim->algorithm->timers + t];
-        cv_assert(t < sim->algorithm->timers);
+        uint32_t *event = &machine->timer[(size_t)p * machine->code->timers + t];
+        cv_assert(t < machine->code->timers);
         sim_cancel(sim, event);
         if (!(out->timers_set & 1u << t)) continue;
         uint64_t least = out->timer[t].min_us, most = out->timer[t].max_us;
@@ -157,24 +179,34 @@ static void apply_timers(struct sim *sim, cv_pid p, uint32_t cause) {
         *event = sim_schedule(sim, sim_now(sim) + after, EV_TIMER, p);
         sim->event[*event].arg = t;
         sim->event[*event].cause = cause;
+        if (m == DETECTOR) sim->event[*event].flags |= EVENT_OF_DETECTOR;
     }
 }
 
 /* Durable prefixes are short, so the loop is cheaper than a call. */
-static inline void save(struct sim *sim, const struct sim_process *process) {
-    const unsigned char *from = sim->state + process->state;
-    unsigned char *to = sim->state + process->saved;
-    for (uint32_t i = 0; i < process->durable; i += 4) memcpy(to + i, from + i, 4);
+static inline void save(struct sim *sim, const struct machine_state *of) {
+    const unsigned char *from = sim->state + of->state;
+    unsigned char *to = sim->state + of->saved;
+    for (uint32_t i = 0; i < of->durable; i += 4) memcpy(to + i, from + i, 4);
 }
 
-static void apply(struct sim *sim, cv_pid p, uint32_t cause) {
+static void apply_tells(struct sim *sim, cv_pid p, enum sim_machine m) {
+    for (unsigned i = 0; i < sim->out.tells; i++) {
+        const struct cv_tell *tell = &sim->out.tell[i];
+        if (m == ALGORITHM)
+            sim->load->told(sim, p, tell);
+        else
+            faults_tell(sim, p, (cv_pid)tell->arg, tell->what == CV_SUSPECT ? CV_DOWN : CV_UP);
+    }
+}
+
+static void apply(struct sim *sim, cv_pid p, enum sim_machine m, uint32_t cause) {
     struct cv_out *out = &sim->out;
-    const struct sim_process *process = &sim->process[p];
-    if (out->save) save(sim, process);
-    if (out->timers_set | out->timers_cancelled) apply_timers(sim, p, cause);
+    if (out->save) save(sim, &sim->machine[m].of[p]);
+    if (out->timers_set | out->timers_cancelled) apply_timers(sim, p, m, cause);
     for (uint32_t at = 0; at < out->used;) {
         const struct cv_send *send = (const void *)(out->sends + at);
-        network_send(sim, p, send, cause);
+        network_send(sim, p, m, send, cause);
         at += (uint32_t)sizeof *send + ((send->size + 7) & ~7u);
     }
     if (out->choose) {
@@ -182,19 +214,25 @@ static void apply(struct sim *sim, cv_pid p, uint32_t cause) {
         sim->event[event].arg = (uint32_t)rng_below(&sim->rng, out->choose);
         sim->event[event].cause = cause;
     }
-    for (unsigned i = 0; i < out->tells; i++) load_told(sim, p, &out->tell[i]);
+    if (out->tells) apply_tells(sim, p, m);
 }
 
-void sim_step(struct sim *sim, cv_pid p, const struct cv_event *event, uint32_t cause) {
-    sim->env.self = p;
+/* What a reader may see of a state: that of a server, or of a process of an election. */
+static void show_state(struct sim *sim, cv_pid p, uint32_t cause) {
+    struct cv_layout layout = {0};
+    if (!cv_serves(&sim->env) && sim->algorithm->problem == CV_MUTEX) return;
+    sim->algorithm->layout(&sim->env, &layout);
+    trace_state(sim->trace, cause, sim_state(sim, p, ALGORITHM), layout.rows, layout.first);
+}
+
+void sim_step(struct sim *sim, cv_pid p, enum sim_machine m, const struct cv_event *event,
+              uint32_t cause) {
+    const struct machine *machine = &sim->machine[m];
+    set_env(sim, p, machine);
     cv_out_reset(&sim->out);
-    sim->algorithm->step(sim_state(sim, p), &sim->env, event, &sim->out);
-    if (sim->trace && cause && cv_serves(&sim->env)) {
-        struct cv_layout layout = {0};
-        sim->algorithm->layout(&sim->env, &layout);
-        trace_state(sim->trace, cause, sim_state(sim, p), layout.rows, layout.first);
-    }
-    apply(sim, p, cause);
+    machine->code->step(sim->state + machine->of[p].state, &sim->env, event, &sim->out);
+    if (cause) show_state(sim, p, cause);
+    apply(sim, p, m, cause);
 }
 
 /* ---- The loop ---- */
@@ -236,7 +274,7 @@ static void receive(struct sim *sim, struct sim_event *event) {
                          .body = network_body(sim, event)};
     bool lost = network_loses(sim, event);
     uint32_t cause = 0;
-    if (sim->trace) {
+    if (sim->trace && sim_machine_of(event) == ALGORITHM) {
         cause = trace_add(sim->trace, (struct trace_entry){.type = lost ? TR_LOST : TR_RECEIVE,
                                                            .process = p,
                                                            .peer = event->from,
@@ -249,23 +287,25 @@ static void receive(struct sim *sim, struct sim_event *event) {
     if (lost)
         sim->result.lost++;
     else
-        sim_step(sim, p, &e, cause);
+        sim_step(sim, p, sim_machine_of(event), &e, cause);
 }
 
 static void fire(struct sim *sim, struct sim_event *event) {
     cv_pid p = event->process;
+    enum sim_machine m = sim_machine_of(event);
+    const struct machine *machine = &sim->machine[m];
     bool timer = event->type == EV_TIMER;
     uint32_t cause = 0;
-    if (timer) sim->timer[(size_t)p * sim->algorithm->timers + event->arg] = 0;
+    if (timer) machine->timer[(size_t)p * machine->code->timers + event->arg] = 0;
     if (sim->process[p].crashed) return;
-    if (sim->trace)
+    if (sim->trace && m == ALGORITHM)
         cause = trace_add(sim->trace, (struct trace_entry){.type = timer ? TR_TIMER : TR_CHOICE,
                                                            .process = p,
                                                            .arg = event->arg,
                                                            .cause = event->cause,
                                                            .time_us = sim_now(sim)});
     struct cv_event e = {.type = timer ? CV_TIMEOUT : CV_CHOICE, .arg = event->arg};
-    sim_step(sim, p, &e, cause);
+    sim_step(sim, p, m, &e, cause);
 }
 
 static void dispatch(struct sim *sim, uint32_t index) {
@@ -279,29 +319,27 @@ static void dispatch(struct sim *sim, uint32_t index) {
     case EV_CHOICE: fire(sim, event); break;
     case EV_DETECT: faults_detect(sim, event); break;
     case EV_ASK:
-    case EV_DONE: load_event(sim, event); break;
+    case EV_DONE:
+        if (!sim->process[event->process].crashed) sim->load->event(sim, event);
+        break;
     default: faults_event(sim, event); break;
     }
     event_free(sim, index);
 }
 
-/* All that was wanted has happened; what is still under way may come to rest. */
-static bool all_served(const struct sim *sim) {
-    return sim->budget == 0 && sim->outstanding == 0 && sim->actions_left == 0;
-}
-
 static enum run_end loop(struct sim *sim) {
     const struct sim_config *config = sim->config;
-    const bool rests = !(sim->algorithm->traits & CV_NEVER_RESTS);
+    const bool rests = !(sim->algorithm->traits & CV_NEVER_RESTS) && !sim->machine[DETECTOR].code;
     const uint64_t time_limit = config->time_limit ? config->time_limit : UINT64_MAX;
     for (;;) {
-        if (sim->wheel.count == sim->background) return all_served(sim) ? ALL_SERVED : AT_REST;
-        if (!rests && all_served(sim)) return ALL_SERVED;
+        if (sim->wheel.count == sim->background)
+            return sim->load->served(sim) ? ALL_SERVED : AT_REST;
+        if (!rests && sim->load->served(sim)) return ALL_SERVED;
         if (sim->result.events >= config->event_limit) return EVENT_LIMIT;
         uint32_t index = wheel_pop(&sim->wheel);
         uint64_t now = sim_now(sim);
         if (now > time_limit) return TIME_LIMIT;
-        if (sim->judge.waiting && !sim->judge.inside && now - sim->progress_us > sim->patience_us)
+        if (now - sim->progress_us > sim->patience_us && sim->load->hopeless(sim))
             return PATIENCE_LOST;
         if (park(sim, index)) continue;
         sim->result.events++;
@@ -309,7 +347,7 @@ static enum run_end loop(struct sim *sim) {
         if (sim->trace) sim->trace->recording = sim->result.events >= sim->trace->from_event;
         hash_event(sim, &sim->event[index]);
         dispatch(sim, index);
-        if (!sim->result.violation_event && sim->judge.belief.value == VIOLATED)
+        if (sim->first_violated->value == VIOLATED && !sim->result.violation_event)
             sim->result.violation_event = sim->result.events;
     }
 }
@@ -319,7 +357,8 @@ static void start_processes(struct sim *sim) {
     for (cv_pid p = 1; p <= sim->roster.processes; p++) {
         bool shown = sim->trace && p <= sim->roster.servers;
         struct trace_entry entry = {.type = TR_START, .process = p};
-        sim_step(sim, p, &start, shown ? trace_add(sim->trace, entry) : 0);
+        sim_step(sim, p, ALGORITHM, &start, shown ? trace_add(sim->trace, entry) : 0);
+        if (sim->machine[DETECTOR].code) sim_step(sim, p, DETECTOR, &start, 0);
     }
 }
 
@@ -327,22 +366,17 @@ void sim_run(struct sim *sim, const struct sim_config *config, struct trace *tra
     open_run(sim, config, trace);
     start_processes(sim);
     enum run_end end = loop(sim);
-    struct mutex_judge *judge = &sim->judge;
     struct sim_result *result = &sim->result;
-    uint64_t end_us = end == TIME_LIMIT ? config->time_limit : sim_now(sim);
-    mutex_judge_close(judge, end_us, end);
-    if (!result->violation_event && mutex_judge_violated(judge))
-        result->violation_event = result->events;
     result->end = end;
-    result->end_us = end_us;
-    result->entries = judge->entries;
-    result->requests = judge->requests;
+    result->end_us = end == TIME_LIMIT ? config->time_limit : sim_now(sim);
+    sim->load->close(sim, result->end_us, end);
+    if (!result->violation_event && sim_violated(sim)) result->violation_event = result->events;
     result->hash = rng_mix(sim->hash);
-    result->delay_us = judge->delay_us_sum;
-    result->wait_us = judge->wait_us_sum;
-    result->wait_us_max = judge->wait_us_max;
-    result->overtakes_max = judge->overtakes_max;
-    result->entries_squared = mutex_judge_squares(judge);
+}
+
+bool sim_violated(const struct sim *sim) {
+    return sim->algorithm->problem == CV_ELECTION ? election_judge_violated(&sim->election)
+                                                  : mutex_judge_violated(&sim->judge);
 }
 
 double sim_delay_hops(const struct sim_result *result, const struct sim_config *config) {

@@ -8,14 +8,18 @@
 
 #include "base/arena.h"
 #include "base/wheel.h"
+#include "judge/election.h"
 #include "judge/mutex.h"
 #include "sim/config.h"
+#include "sim/topology.h"
 
 struct trace;
 
 struct sim_result {
     uint64_t events, messages, entries, requests, end_us, hash;
     uint64_t by_kind[CV_KINDS_MAX]; /* messages sent */
+    uint64_t bytes;                 /* of the bodies of those messages */
+    uint64_t heartbeats;            /* messages of the failure detectors, counted apart */
     uint64_t lost, crashes, woken;
     enum run_end end;
     uint64_t violation_event;   /* how many events had happened at the first violation, or 0 */
@@ -49,9 +53,10 @@ enum sim_event_type {
 };
 
 enum { SIM_BODY_MAX = 24, SIM_BODY_UNIT = 64 };
-enum {                       /* flags */
-       EVENT_BACKGROUND = 1, /* a fault generator, which keeps no run alive */
-       EVENT_PARKED = 2,     /* out of the wheel until its process runs on */
+enum {                        /* flags */
+       EVENT_BACKGROUND = 1,  /* a fault generator, which keeps no run alive */
+       EVENT_PARKED = 2,      /* out of the wheel until its process runs on */
+       EVENT_OF_DETECTOR = 4, /* of the process's failure detector, not of its algorithm */
 };
 
 struct sim_event {
@@ -69,11 +74,24 @@ _Static_assert(sizeof(struct sim_event) == WHEEL_NODE_BYTES, "an event is one ca
 enum app_phase { APP_IDLE, APP_WAITING, APP_INSIDE };
 enum { APP_QUEUED = 1 };
 
-struct sim_process {
-    uint64_t state; /* where its state begins, in bytes */
-    uint64_t saved; /* where its durable prefix is kept */
-    uint64_t hold_us;
+/* A process is an algorithm and, in some runs, a failure detector beside it: each is a machine with
+ * states, timers and messages of its own, and what the detector tells, the algorithm hears. */
+enum sim_machine { ALGORITHM, DETECTOR, MACHINES };
+
+struct machine_state {
+    uint64_t state, saved; /* where its state and its durable prefix are kept, in bytes */
     uint32_t rows, durable;
+};
+
+struct machine {
+    const struct cv_algorithm *code; /* NULL: there is none */
+    const uint64_t *option;
+    struct machine_state *of; /* by pid */
+    uint32_t *timer;          /* event of each timer of each process */
+};
+
+struct sim_process {
+    uint64_t hold_us;
     uint32_t arrival; /* EV_ASK under way: the next request */
     uint32_t next;    /* EV_DONE, or the EV_ASK of a request that had to wait */
     uint32_t backlog; /* requests that came while it was busy */
@@ -110,8 +128,10 @@ struct sim {
     uint32_t event_count, event_free;
     uint32_t body_free[32]; /* long bodies by power of two, in units of 64 bytes */
     struct sim_process *process;
+    struct machine machine[MACHINES];
     unsigned char *state;
-    uint32_t *timer; /* event of each timer of each process */
+    const struct sim_load *load;
+    struct topology topology;
     uint64_t hash;
     uint64_t background;   /* pending events that keep no run alive */
     uint64_t budget;       /* requests that may still be made */
@@ -126,9 +146,27 @@ struct sim {
     size_t channel_count;
     struct fifo_slot *fifo;
     uint64_t fifo_used, fifo_size;
-    struct mutex_judge judge;
+    struct mutex_judge judge; /* of locks */
+    struct election_judge election;
+    uint32_t *part; /* of the network each process is in, when there may be several; else NULL */
+    const struct verdict *first_violated; /* the verdict that can fall before the end */
     struct sim_result result;
 };
+
+/* What the processes are asked to do, and by whom it is judged: locks or elections. */
+struct sim_load {
+    void (*open)(struct sim *sim);
+    void (*event)(struct sim *sim, const struct sim_event *event); /* EV_ASK, EV_DONE */
+    void (*act)(struct sim *sim, const struct sim_action *action); /* ACT_ACQUIRE, ACT_CAMPAIGN */
+    void (*told)(struct sim *sim, cv_pid p, const struct cv_tell *tell);
+    void (*crashed)(struct sim *sim, cv_pid p);
+    void (*recovered)(struct sim *sim, cv_pid p);
+    void (*partitioned)(struct sim *sim);
+    bool (*served)(const struct sim *sim);   /* all that was wanted has happened */
+    bool (*hopeless)(const struct sim *sim); /* something is wanted, and patience is lost */
+    void (*close)(struct sim *sim, uint64_t now, enum run_end end);
+};
+extern const struct sim_load lock_load, election_load;
 
 /* Returns 0, or -1 when the system has no addresses left. */
 int sim_open(struct sim *sim);
@@ -141,15 +179,21 @@ void sim_run(struct sim *sim, const struct sim_config *config, struct trace *tra
 /* run.c */
 uint32_t sim_schedule(struct sim *sim, uint64_t time, enum sim_event_type type, cv_pid process);
 void sim_cancel(struct sim *sim, uint32_t *event);
-void sim_step(struct sim *sim, cv_pid p, const struct cv_event *event, uint32_t cause);
+void sim_step(struct sim *sim, cv_pid p, enum sim_machine machine, const struct cv_event *event,
+              uint32_t cause);
 static inline uint64_t sim_now(const struct sim *sim) { return sim->wheel.now; }
-static inline void *sim_state(const struct sim *sim, cv_pid p) {
-    return sim->state + sim->process[p].state;
+static inline void *sim_state(const struct sim *sim, cv_pid p, enum sim_machine machine) {
+    return sim->state + sim->machine[machine].of[p].state;
 }
+static inline enum sim_machine sim_machine_of(const struct sim_event *event) {
+    return event->flags & EVENT_OF_DETECTOR ? DETECTOR : ALGORITHM;
+}
+bool sim_violated(const struct sim *sim);
 
 /* network.c */
 void network_open(struct sim *sim);
-void network_send(struct sim *sim, cv_pid from, const struct cv_send *send, uint32_t cause);
+void network_send(struct sim *sim, cv_pid from, enum sim_machine machine,
+                  const struct cv_send *send, uint32_t cause);
 void network_free_long(struct sim *sim, const struct sim_event *event);
 static inline const void *network_body(const struct sim *sim, const struct sim_event *event) {
     return event->size > SIM_BODY_MAX ? sim->body_arena.base + (size_t)event->arg * SIM_BODY_UNIT
@@ -167,13 +211,7 @@ void network_except(struct sim *sim, const struct sim_action *action);
 void faults_open(struct sim *sim);
 void faults_event(struct sim *sim, const struct sim_event *event);
 void faults_detect(struct sim *sim, const struct sim_event *event);
-
-/* load.c */
-void load_open(struct sim *sim);
-void load_ask(struct sim *sim, cv_pid p, uint64_t hold_us);
-void load_event(struct sim *sim, const struct sim_event *event);
-void load_told(struct sim *sim, cv_pid p, const struct cv_tell *tell);
-void load_crashed(struct sim *sim, cv_pid p);
-void load_recovered(struct sim *sim, cv_pid p);
+/* A process hears of another that is down (CV_DOWN) or back (CV_UP). */
+void faults_tell(struct sim *sim, cv_pid p, cv_pid subject, enum cv_event_type type);
 
 #endif

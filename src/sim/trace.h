@@ -9,24 +9,28 @@
 
 enum trace_type {
     TR_NONE,
-    TR_START,   /* process, one that serves */
-    TR_ASK,     /* process: its application wants the lock */
-    TR_DONE,    /* process: its application is done */
-    TR_SEND,    /* process to peer: kind, body; match: the first arrival, 0: none yet */
-    TR_RECEIVE, /* process from peer: kind, body; match: the sending */
-    TR_LOST,    /* process from peer: kind, body; match: the sending */
-    TR_TIMER,   /* process; arg: timer */
-    TR_CHOICE,  /* process; arg: answer */
-    TR_ENTER,   /* process; arg: fencing token */
-    TR_LEAVE,   /* process */
-    TR_WRITE,   /* process; arg: token; the resource took the write */
-    TR_REFUSED, /* process; arg: token; it refused it */
-    TR_CRASH,   /* process */
-    TR_RECOVER, /* process; arg: amnesia */
-    TR_PAUSE,   /* process */
-    TR_RESUME,  /* process */
-    TR_SUSPECT, /* process hears that peer is down */
-    TR_TRUST,   /* process hears that peer is back */
+    TR_START,      /* process, one that serves */
+    TR_ASK,        /* process: its application wants the lock */
+    TR_DONE,       /* process: its application is done */
+    TR_CAMPAIGN,   /* process: its application wants an election */
+    TR_ELECTED,    /* process leads; arg: its id; term */
+    TR_FOLLOWS,    /* process follows another; arg: that one's id; term */
+    TR_LEADERLESS, /* process knows of no leader any more */
+    TR_SEND,       /* process to peer: kind, body; match: the first arrival, 0: none yet */
+    TR_RECEIVE,    /* process from peer: kind, body; match: the sending */
+    TR_LOST,       /* process from peer: kind, body; match: the sending */
+    TR_TIMER,      /* process; arg: timer */
+    TR_CHOICE,     /* process; arg: answer */
+    TR_ENTER,      /* process; arg: fencing token */
+    TR_LEAVE,      /* process */
+    TR_WRITE,      /* process; arg: token; the resource took the write */
+    TR_REFUSED,    /* process; arg: token; it refused it */
+    TR_CRASH,      /* process */
+    TR_RECOVER,    /* process; arg: amnesia */
+    TR_PAUSE,      /* process */
+    TR_RESUME,     /* process */
+    TR_SUSPECT,    /* process hears that peer is down */
+    TR_TRUST,      /* process hears that peer is back */
     TR_PARTITION,
     TR_HEAL,
 };
@@ -38,6 +42,7 @@ struct trace_entry {
     uint32_t cause; /* index of the entry whose step led to this one, 0: none */
     uint32_t match;
     uint16_t kind;
+    uint32_t term;
     uint32_t body, size; /* offset into trace.bytes */
     uint32_t note; /* offset into trace.text: the shown part of the state after the step, 0: none */
     bool kept;     /* part of the cut */

@@ -164,8 +164,10 @@ static double scale_of(const struct layout *layout, uint64_t typical) {
     }
     double crowd = (double)layout->drawn_count / (units + steps) / 8;
     double scale = crowd < 1 ? 1 : crowd > 5 ? 5 : crowd;
-    double width = units * UNIT_PIXELS * scale + steps * STEP_PIXELS;
-    return width > WIDTH_MAX ? scale * WIDTH_MAX / width : scale;
+    double fitting = (WIDTH_MAX - steps * STEP_PIXELS) / (units * UNIT_PIXELS);
+    if (fitting >= scale) return scale;
+    /* Below 1 the steps shrink with the rest. */
+    return fitting >= 1 ? fitting : WIDTH_MAX / (units * UNIT_PIXELS + steps * STEP_PIXELS);
 }
 
 void layout_time(struct layout *layout) {

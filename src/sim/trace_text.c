@@ -9,6 +9,19 @@ static void describe(const struct trace *trace, const struct trace_entry *entry,
     case TR_START: fprintf(out, "%s starts", name); break;
     case TR_ASK: fprintf(out, "%s wants the lock", name); break;
     case TR_DONE: fprintf(out, "%s is done with the lock", name); break;
+    case TR_CAMPAIGN: fprintf(out, "%s wants an election", name); break;
+    case TR_ELECTED:
+        fprintf(out, "  %s LEADS", name);
+        if (entry->term) fprintf(out, " in term %u", entry->term);
+        break;
+    case TR_FOLLOWS:
+        if (entry->arg)
+            fprintf(out, "  %s follows %llu", name, (unsigned long long)entry->arg);
+        else
+            fprintf(out, "  %s knows that there is a leader", name);
+        if (entry->term) fprintf(out, " in term %u", entry->term);
+        break;
+    case TR_LEADERLESS: fprintf(out, "  %s has no leader any more", name); break;
     case TR_SEND:
         fprintf(out, "  %s -> %s  %s", name, peer,
                 trace_message(trace, entry, message, sizeof message));

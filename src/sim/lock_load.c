@@ -1,4 +1,5 @@
-/* The load: the applications that want the lock, hold it and write to the guarded resource.
+/* The load of locks: the applications that want the lock, hold it and write to the guarded
+ * resource.
  *
  * An application writes when it has entered and once more just before it leaves: the second write
  * is the one that a slow holder makes too late. */
@@ -32,8 +33,12 @@ static void think(struct sim *sim, cv_pid p) {
     sim->process[p].arrival = sim_schedule(sim, sim_now(sim) + after, EV_ASK, p);
 }
 
-void load_open(struct sim *sim) {
-    sim->scheduled = scheduled(sim->config);
+static void open(struct sim *sim) {
+    const struct sim_config *config = sim->config;
+    struct mutex_rules rules = {config->fencing, config->wait_bound, config->starved_after};
+    mutex_judge_open(&sim->judge, &sim->fixed, &sim->roster, &rules);
+    sim->first_violated = &sim->judge.belief;
+    sim->scheduled = scheduled(config);
     if (sim->scheduled) return; /* the schedule says who asks when */
     sim->budget = sim->config->entries;
     for (cv_pid p = sim->roster.servers + 1; p <= sim->roster.processes; p++) think(sim, p);
@@ -41,10 +46,10 @@ void load_open(struct sim *sim) {
 
 static void call(struct sim *sim, cv_pid p, uint32_t what, uint32_t cause) {
     struct cv_event e = {.type = CV_CALL, .arg = what};
-    sim_step(sim, p, &e, cause);
+    sim_step(sim, p, ALGORITHM, &e, cause);
 }
 
-void load_ask(struct sim *sim, cv_pid p, uint64_t hold_us) {
+static void ask(struct sim *sim, cv_pid p, uint64_t hold_us) {
     struct sim_process *process = &sim->process[p];
     if (process->crashed) return;
     if (process->app != APP_IDLE) {
@@ -90,11 +95,12 @@ static void left(struct sim *sim, cv_pid p) {
     }
 }
 
-void load_told(struct sim *sim, cv_pid p, const struct cv_tell *tell) {
+static void told(struct sim *sim, cv_pid p, const struct cv_tell *tell) {
     switch (tell->what) {
     case CV_ENTERED: entered(sim, p, tell->arg); break;
     case CV_LEFT: left(sim, p); break;
     case CV_WOKEN: sim->result.woken++; break;
+    default: cv_assert(!"what a lock tells");
     }
 }
 
@@ -103,10 +109,10 @@ static void arrive(struct sim *sim, cv_pid p) {
     if (!sim->budget) return;
     sim->budget--;
     if (sim->config->arrivals > 0) think(sim, p);
-    load_ask(sim, p, 0);
+    ask(sim, p, 0);
 }
 
-void load_event(struct sim *sim, const struct sim_event *event) {
+static void handle(struct sim *sim, const struct sim_event *event) {
     cv_pid p = event->process;
     if (event->type == EV_ASK && event->arg != APP_QUEUED) {
         arrive(sim, p);
@@ -114,7 +120,7 @@ void load_event(struct sim *sim, const struct sim_event *event) {
     }
     sim->process[p].next = 0;
     if (event->type == EV_ASK) {
-        load_ask(sim, p, 0);
+        ask(sim, p, 0);
     } else {
         write_resource(sim, p);
         call(sim, p, CV_RELEASE, note(sim, TR_DONE, p, 0));
@@ -122,7 +128,7 @@ void load_event(struct sim *sim, const struct sim_event *event) {
 }
 
 /* Requests that die unserved may be made again by others. */
-void load_crashed(struct sim *sim, cv_pid p) {
+static void crashed(struct sim *sim, cv_pid p) {
     struct sim_process *process = &sim->process[p];
     uint64_t unserved = process->backlog + (process->app == APP_WAITING) +
                         (process->app == APP_IDLE && process->next);
@@ -132,8 +138,37 @@ void load_crashed(struct sim *sim, cv_pid p) {
     sim_cancel(sim, &process->next);
     process->app = APP_IDLE;
     process->backlog = 0;
+    mutex_judge_crash(&sim->judge, sim_now(sim), p);
 }
 
-void load_recovered(struct sim *sim, cv_pid p) {
+static void recovered(struct sim *sim, cv_pid p) {
     if (p > sim->roster.servers && !sim->scheduled) think(sim, p);
 }
+
+static void act(struct sim *sim, const struct sim_action *action) {
+    ask(sim, action->process, action->amount_us);
+}
+
+static void partitioned(struct sim *sim) { (void)sim; }
+
+static bool served(const struct sim *sim) {
+    return sim->budget == 0 && sim->outstanding == 0 && sim->actions_left == 0;
+}
+
+static bool hopeless(const struct sim *sim) { return sim->judge.waiting && !sim->judge.inside; }
+
+static void close(struct sim *sim, uint64_t now, enum run_end end) {
+    const struct mutex_judge *judge = &sim->judge;
+    struct sim_result *result = &sim->result;
+    mutex_judge_close(&sim->judge, now, end);
+    result->entries = judge->entries;
+    result->requests = judge->requests;
+    result->delay_us = judge->delay_us_sum;
+    result->wait_us = judge->wait_us_sum;
+    result->wait_us_max = judge->wait_us_max;
+    result->overtakes_max = judge->overtakes_max;
+    result->entries_squared = mutex_judge_squares(judge);
+}
+
+const struct sim_load lock_load = {open,      handle,      act,    told,     crashed,
+                                   recovered, partitioned, served, hopeless, close};

@@ -1,0 +1,220 @@
+#include "judge/election.h"
+
+#include <stdlib.h>
+
+const char *const election_property_name[ELECTION_PROPERTIES] = {
+    "safety", "liveness", "termination", "uniqueness", "agreement", "stability"};
+
+typedef char name_text[ROSTER_NAME_MAX];
+
+static char *name_of(const struct election_judge *judge, cv_pid p, char *buffer) {
+    return roster_name(judge->roster, p, buffer);
+}
+
+void election_judge_open(struct election_judge *judge, struct arena *arena,
+                         const struct roster *roster, const struct election_rules *rules) {
+    *judge = (struct election_judge){.roster = roster, .rules = *rules};
+    judge->of = arena_take(arena, ((size_t)roster->processes + 1) * sizeof *judge->of);
+    judge->live = roster->processes;
+}
+
+static void forget(struct election_judge *judge, cv_pid p) {
+    struct elector *e = &judge->of[p];
+    judge->decided -= e->decided;
+    judge->leaders -= e->leads;
+    e->decided = e->leads = false;
+}
+
+/* Another that leads, and in the same term where terms count. */
+static cv_pid other_leader(const struct election_judge *judge, cv_pid p, uint32_t term) {
+    for (cv_pid q = 1; q <= judge->roster->processes; q++)
+        if (q != p && judge->of[q].leads && (!judge->rules.terms || judge->of[q].term == term))
+            return q;
+    return CV_NOBODY;
+}
+
+static void judge_second(struct election_judge *judge, uint64_t now, cv_pid p, uint32_t term) {
+    name_text first, second;
+    cv_pid other = judge->leaders ? other_leader(judge, p, term) : CV_NOBODY;
+    if (!other) return;
+    name_of(judge, other, first);
+    name_of(judge, p, second);
+    if (judge->rules.apart(judge->rules.context, other, p)) {
+        judge->split_brain = true;
+        verdict_violated(&judge->verdict[UNIQUENESS], now,
+                         "split-brain: %s leads one part of the network and %s another", first,
+                         second);
+    } else {
+        verdict_violated(&judge->within_parts, now, "%s and %s both lead", first, second);
+        verdict_violated(&judge->verdict[UNIQUENESS], now, "%s came to lead while %s leads", second,
+                         first);
+    }
+    if (!judge->culprit[0]) judge->culprit[0] = other, judge->culprit[1] = p;
+}
+
+static void judge_change(struct election_judge *judge, uint64_t now, cv_pid p) {
+    name_text before, after;
+    cv_pid latest = judge->latest;
+    judge->latest = p;
+    judge->elections++;
+    if (!latest || latest == p || judge->of[latest].crashed || judge->of[latest].failed_since)
+        return;
+    judge->unexplained++;
+    verdict_violated(&judge->verdict[STABILITY], now, "%s took the lead from %s, which was well",
+                     name_of(judge, p, after), name_of(judge, latest, before));
+}
+
+static void decide(struct election_judge *judge, uint64_t now, cv_pid p, const struct cv_tell *tell,
+                   bool leads) {
+    struct elector *e = &judge->of[p];
+    bool led = e->leads && e->term == tell->term;
+    bool news =
+        !e->decided || e->leader_id != tell->arg || e->leads != leads || e->term != tell->term;
+    forget(judge, p);
+    if (leads && !led) {
+        judge_second(judge, now, p, tell->term);
+        judge_change(judge, now, p);
+        e->failed_since = false;
+    }
+    e->decided = true;
+    e->leads = leads;
+    e->leader_id = tell->arg;
+    e->term = tell->term;
+    judge->decided++;
+    judge->leaders += leads;
+    if (news) judge->decided_us = now;
+}
+
+void election_judge_told(struct election_judge *judge, uint64_t now, cv_pid p,
+                         const struct cv_tell *tell) {
+    switch (tell->what) {
+    case CV_ELECTED: decide(judge, now, p, tell, true); break;
+    case CV_FOLLOWS: decide(judge, now, p, tell, false); break;
+    case CV_LEADERLESS: forget(judge, p); break;
+    case CV_ROUND:
+        if (tell->arg > judge->rounds) judge->rounds = tell->arg;
+        break;
+    default: cv_assert(!"what an election tells");
+    }
+}
+
+void election_judge_crash(struct election_judge *judge, cv_pid p) {
+    forget(judge, p);
+    judge->of[p].crashed = judge->of[p].failed_since = true;
+    judge->live--;
+}
+
+void election_judge_recover(struct election_judge *judge, cv_pid p) {
+    judge->of[p].crashed = false;
+    judge->live++;
+}
+
+void election_judge_partition(struct election_judge *judge) {
+    for (cv_pid p = 1; p <= judge->roster->processes; p++)
+        if (judge->of[p].leads) judge->of[p].failed_since = true;
+}
+
+bool election_judge_settled(const struct election_judge *judge) {
+    if (judge->leaders != 1 || judge->decided != judge->live) return false;
+    const struct elector *leader = &judge->of[judge->latest];
+    return leader->leads;
+}
+
+/* ---- The end ---- */
+
+/* Whether a is the better candidate of the two. */
+static bool better(const struct election_judge *judge, cv_pid a, cv_pid b) {
+    const struct election_rules *rules = &judge->rules;
+    bool above = rules->weights[a] != rules->weights[b] ? rules->weights[a] > rules->weights[b]
+                                                        : rules->ids[a] > rules->ids[b];
+    return rules->preference == CV_LOWEST ? !above : above;
+}
+
+/* The process with that id that is nearest: ids may be given out again after a crash. */
+static cv_pid process_of(const struct election_judge *judge, uint64_t id) {
+    for (cv_pid p = 1; p <= judge->roster->processes; p++)
+        if (judge->rules.ids[p] == id) return p;
+    return CV_NOBODY;
+}
+
+/* In each part: who ought to lead it, and who was first found to be followed in it. */
+struct part {
+    cv_pid best, example;
+    uint64_t leader_id;
+};
+
+static void judge_followers(struct election_judge *judge, uint64_t now, const uint32_t *part,
+                            struct part *parts) {
+    name_text who, whom, other;
+    bool any = judge->rules.preference == CV_ANYONE;
+    for (cv_pid p = 1; p <= judge->roster->processes; p++) {
+        const struct elector *e = &judge->of[p];
+        struct part *home = &parts[part[p]];
+        if (e->crashed || !e->decided) continue;
+        name_of(judge, p, who);
+        if (!home->example) {
+            home->example = p, home->leader_id = e->leader_id;
+        } else if (home->leader_id != e->leader_id && e->leader_id && home->leader_id) {
+            verdict_violated(&judge->verdict[AGREEMENT], now, "%s and %s follow different leaders",
+                             name_of(judge, home->example, other), who);
+        }
+        if (judge->rules.anonymous || e->leader_id == 0) continue;
+        cv_pid leader = process_of(judge, e->leader_id);
+        if (!leader || judge->of[leader].crashed)
+            verdict_violated(&judge->verdict[SAFETY], now, "%s follows %s, which is down", who,
+                             leader ? name_of(judge, leader, whom) : "nobody known");
+        else if (part[leader] != part[p])
+            verdict_violated(&judge->verdict[SAFETY], now, "%s follows %s, which it cannot reach",
+                             who, name_of(judge, leader, whom));
+        else if (!any && leader != home->best)
+            verdict_violated(&judge->verdict[SAFETY], now, "%s follows %s, but %s is the right one",
+                             who, name_of(judge, leader, whom), name_of(judge, home->best, other));
+    }
+}
+
+/* Somebody has no leader: for ever, for too long, or was the run just cut short? */
+static void judge_undecided(struct election_judge *judge, uint64_t now, enum run_end end) {
+    static const char *const reasons[] = {[AT_REST] = "nothing is under way that could change it",
+                                          [PATIENCE_LOST] = "nothing has changed for too long",
+                                          [TIME_LIMIT] = "the run ended",
+                                          [EVENT_LIMIT] = "the run ended",
+                                          [ALL_SERVED] = "the run ended"};
+    enum verdict_value value = end == AT_REST || end == PATIENCE_LOST ? VIOLATED : UNKNOWN;
+    uint32_t undecided = judge->live - judge->decided;
+    struct verdict *liveness = &judge->verdict[LIVENESS],
+                   *termination = &judge->verdict[TERMINATION];
+    if (undecided)
+        verdict_set(liveness, value, now, "%u of %u live processes have no leader, and %s",
+                    undecided, judge->live, reasons[end]);
+    if (judge->elections == 0)
+        verdict_set(termination, value, now, "nobody has come to lead, and %s", reasons[end]);
+}
+
+void election_judge_close(struct election_judge *judge, uint64_t now, enum run_end end,
+                          const uint32_t *part) {
+    uint32_t n = judge->roster->processes;
+    struct part *parts = calloc((size_t)n + 1, sizeof *parts);
+    cv_assert(parts);
+    for (cv_pid p = 1; p <= n; p++)
+        if (!judge->of[p].crashed &&
+            (!parts[part[p]].best || better(judge, p, parts[part[p]].best)))
+            parts[part[p]].best = p;
+    judge_followers(judge, now, part, parts);
+    judge_undecided(judge, now, end);
+    for (int i = 0; i < ELECTION_PROPERTIES; i++)
+        if (judge->verdict[i].value == UNKNOWN && !*judge->verdict[i].why)
+            judge->verdict[i].value = HELD;
+    if (judge->rules.anonymous && judge->verdict[SAFETY].value == HELD)
+        verdict_set(&judge->verdict[SAFETY], HELD, now, "without ids no process is the right one");
+    free(parts);
+}
+
+bool election_judge_violated(const struct election_judge *judge) {
+    for (int i = 0; i < ELECTION_PROPERTIES; i++)
+        if (judge->verdict[i].value == VIOLATED) return true;
+    return false;
+}
+
+cv_pid election_judge_leader(const struct election_judge *judge) {
+    return judge->leaders == 1 && judge->of[judge->latest].leads ? judge->latest : CV_NOBODY;
+}

@@ -1,0 +1,141 @@
+/* The load of elections: who starts one, and when all is decided. */
+#include "sim/sim.h"
+#include "sim/trace.h"
+
+static bool scheduled(const struct sim_config *config) {
+    for (size_t i = 0; i < config->action_count; i++)
+        if (config->actions[i].type == ACT_CAMPAIGN) return true;
+    return false;
+}
+
+static uint32_t note(struct sim *sim, enum trace_type type, cv_pid p, uint64_t arg) {
+    if (!sim->trace) return 0;
+    return trace_add(
+        sim->trace,
+        (struct trace_entry){.type = type, .process = p, .arg = arg, .time_us = sim_now(sim)});
+}
+
+static bool apart(const void *context, cv_pid a, cv_pid b) {
+    const struct sim *sim = context;
+    return network_cut(sim, a, b) || (sim->part && sim->part[a] != sim->part[b]);
+}
+
+/* Numbers the parts in which the network now is, the dead left out. */
+static void find_parts(struct sim *sim, bool with_dead) {
+    uint32_t n = sim->roster.processes;
+    bool *gone = arena_take(&sim->fixed, (size_t)n + 1);
+    for (cv_pid p = 1; p <= n; p++) gone[p] = !with_dead && sim->process[p].crashed;
+    if (!sim->part) sim->part = arena_take(&sim->fixed, (2 * (size_t)n + 2) * sizeof *sim->part);
+    topology_parts(&sim->topology, gone, sim->side, sim->part);
+}
+
+static void schedule_start(struct sim *sim, cv_pid p) {
+    uint64_t after = distribution_draw(&sim->config->start, &sim->rng);
+    sim->process[p].arrival = sim_schedule(sim, sim_now(sim) + after, EV_ASK, p);
+    sim->outstanding++;
+}
+
+/* The first of a random order are the initiators. */
+static void draw_initiators(struct sim *sim, uint64_t count) {
+    uint32_t n = sim->roster.processes;
+    cv_pid *order = arena_take(&sim->fixed, ((size_t)n + 1) * sizeof *order);
+    for (cv_pid p = 1; p <= n; p++) order[p] = p;
+    for (uint32_t i = 1; i <= count; i++) {
+        uint32_t j = i + (uint32_t)rng_below(&sim->rng, n - i + 1);
+        cv_pid chosen = order[j];
+        order[j] = order[i], order[i] = chosen;
+        schedule_start(sim, chosen);
+    }
+}
+
+static void open(struct sim *sim) {
+    const struct sim_config *config = sim->config;
+    const struct cv_algorithm *algorithm = sim->algorithm;
+    struct election_rules rules = {.preference = algorithm->preference,
+                                   .terms = algorithm->traits & CV_TERMS,
+                                   .anonymous = algorithm->traits & CV_ANONYMOUS,
+                                   .ids = sim->topology.ids,
+                                   .weights = sim->topology.weights,
+                                   .apart = apart,
+                                   .context = sim};
+    election_judge_open(&sim->election, &sim->fixed, &sim->roster, &rules);
+    sim->first_violated = &sim->election.verdict[UNIQUENESS];
+    sim->scheduled = scheduled(config);
+    if (config->network.vertices) find_parts(sim, true); /* it may be in parts from the start */
+    if (sim->scheduled) return;
+    if (config->initiators && config->initiators < sim->roster.processes)
+        draw_initiators(sim, config->initiators);
+    else
+        for (cv_pid p = 1; p <= sim->roster.processes; p++) schedule_start(sim, p);
+}
+
+static void campaign(struct sim *sim, cv_pid p) {
+    struct cv_event e = {.type = CV_CALL, .arg = CV_CAMPAIGN};
+    if (sim->process[p].crashed) return;
+    sim->progress_us = sim_now(sim);
+    sim_step(sim, p, ALGORITHM, &e, note(sim, TR_CAMPAIGN, p, 0));
+}
+
+static void handle(struct sim *sim, const struct sim_event *event) {
+    sim->process[event->process].arrival = 0;
+    sim->outstanding--;
+    campaign(sim, event->process);
+}
+
+static void act(struct sim *sim, const struct sim_action *action) {
+    campaign(sim, action->process);
+}
+
+static void told(struct sim *sim, cv_pid p, const struct cv_tell *tell) {
+    uint64_t before = sim->election.decided_us;
+    election_judge_told(&sim->election, sim_now(sim), p, tell);
+    if (sim->election.decided_us != before) sim->progress_us = sim_now(sim);
+    if (tell->what == CV_ROUND) return;
+    enum trace_type type = tell->what == CV_ELECTED   ? TR_ELECTED
+                           : tell->what == CV_FOLLOWS ? TR_FOLLOWS
+                                                      : TR_LEADERLESS;
+    uint32_t entry = note(sim, type, p, tell->arg);
+    if (entry) sim->trace->entry[entry].term = tell->term;
+}
+
+static void crashed(struct sim *sim, cv_pid p) {
+    if (sim->process[p].arrival) sim->outstanding--;
+    sim_cancel(sim, &sim->process[p].arrival);
+    election_judge_crash(&sim->election, p);
+    sim->progress_us = sim_now(sim);
+}
+
+static void recovered(struct sim *sim, cv_pid p) {
+    election_judge_recover(&sim->election, p);
+    sim->progress_us = sim_now(sim);
+}
+
+static void partitioned(struct sim *sim) {
+    if (sim->side) election_judge_partition(&sim->election);
+    sim->progress_us = sim_now(sim);
+}
+
+/* A network that keeps failing is never done; it ends at the time limit. */
+static bool keeps_failing(const struct sim_config *config) {
+    return config->crash_rate > 0 || config->pause_rate > 0 || config->partition_rate > 0;
+}
+
+static bool served(const struct sim *sim) {
+    if (sim->outstanding || sim->actions_left || !election_judge_settled(&sim->election))
+        return false;
+    if (sim->wheel.count == sim->background) return true;
+    return !keeps_failing(sim->config) &&
+           sim_now(sim) - sim->election.decided_us >= sim->config->settle;
+}
+
+static bool hopeless(const struct sim *sim) {
+    return !sim->actions_left && !election_judge_settled(&sim->election);
+}
+
+static void close(struct sim *sim, uint64_t now, enum run_end end) {
+    find_parts(sim, false);
+    election_judge_close(&sim->election, now, end, sim->part);
+}
+
+const struct sim_load election_load = {open,      handle,      act,    told,     crashed,
+                                       recovered, partitioned, served, hopeless, close};

@@ -1,0 +1,25 @@
+/* Who can reach whom, and what everyone is called by the algorithm: neighbours, ids and weights. */
+#ifndef CV_SIM_TOPOLOGY_H
+#define CV_SIM_TOPOLOGY_H
+
+#include "base/arena.h"
+#include "sim/config.h"
+
+struct topology {
+    uint32_t processes;
+    bool complete;    /* nobody needs a list */
+    uint32_t *offset; /* by pid: where its neighbours begin; one more at the end */
+    cv_pid *neighbour;
+    uint64_t *ids, *weights; /* by pid */
+};
+
+/* Lays out the network of a checked configuration.  Returns 0, or -1 and a sentence. */
+int topology_build(struct topology *topology, const struct sim_config *config, struct arena *arena,
+                   char error[SIM_ERROR_MAX]);
+/* Numbers the connected parts from 1, by pid, leaving out those for which `gone` is true and edges
+ * between different sides of a partition; returns how many there are.  `gone` and `side` may be
+ * NULL. `part` has room for 2 * (processes + 1), of which the second half is used up. */
+uint32_t topology_parts(const struct topology *topology, const bool *gone,
+                        const unsigned char *side, uint32_t *part);
+
+#endif
