@@ -2,10 +2,14 @@
 
 #include <stdio.h>
 
+#include "election/election.h"
 #include "mutex/mutex.h"
 
 const struct cv_algorithm *const catalogue[] = {
     &cv_central, &cv_central_lease, &cv_token_ring, &cv_quorum, &cv_voting,
+#define E(NAME) &cv_##NAME,
+    RING_ELECTIONS(E) NETWORK_ELECTIONS(E)
+#undef E
 };
 const size_t catalogue_count = sizeof catalogue / sizeof catalogue[0];
 

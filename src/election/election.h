@@ -1,0 +1,30 @@
+/* The election algorithms, and the little that several of them share. */
+#ifndef CV_ELECTION_H
+#define CV_ELECTION_H
+
+#include "process/process.h"
+
+/* Every election there is: E(name) for each cv_name. */
+#define RING_ELECTIONS(E)
+#define NETWORK_ELECTIONS(E)
+
+#define E(NAME) extern const struct cv_algorithm cv_##NAME;
+RING_ELECTIONS(E)
+NETWORK_ELECTIONS(E)
+#undef E
+
+/* On rings: where a message is to go.  The neighbour to the right is the first, to the left the second;
+ * with two processes both are the same one, so messages that go both ways say which way they go. */
+enum { TO_THE_RIGHT, TO_THE_LEFT };
+
+static inline cv_pid ring_neighbour(const struct cv_env *env, uint32_t direction) {
+    return env->neighbours[direction];
+}
+
+/* Candidates are compared by their weight, and where that is equal by their id. */
+static inline bool better_candidate(uint64_t weight, uint64_t id, uint64_t than_weight,
+                                    uint64_t than_id) {
+    return weight != than_weight ? weight > than_weight : id > than_id;
+}
+
+#endif
