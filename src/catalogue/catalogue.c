@@ -5,10 +5,23 @@
 #include "election/election.h"
 #include "mutex/mutex.h"
 
-const struct cv_algorithm *const catalogue[] = {
-    &cv_central, &cv_central_lease, &cv_token_ring, &cv_quorum, &cv_voting,
+const struct cv_algorithm *const catalogue[] = {&cv_central,
+                                                &cv_central_lease,
+                                                &cv_token_ring,
+                                                &cv_quorum,
+                                                &cv_voting,
+                                                &cv_lamport,
+                                                &cv_ricart_agrawala,
+                                                &cv_ricart_agrawala_majority,
+                                                &cv_roucairol_carvalho,
+                                                &cv_maekawa,
+                                                &cv_suzuki_kasami,
+                                                &cv_raymond,
+                                                &cv_tree_lock_naive,
+                                                &cv_tree_lock,
+                                                &cv_tree_lock_queue,
 #define E(NAME) &cv_##NAME,
-    RING_ELECTIONS(E) NETWORK_ELECTIONS(E)
+                                                RING_ELECTIONS(E) NETWORK_ELECTIONS(E)
 #undef E
 };
 const size_t catalogue_count = sizeof catalogue / sizeof catalogue[0];

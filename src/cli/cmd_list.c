@@ -10,8 +10,9 @@ static int parse(int key, char *argument, struct argp_state *state) {
 
 static json_t *to_json(const struct cv_algorithm *algorithm) {
     return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "algorithm", algorithm->name, "problem",
-                     "lock", "summary", algorithm->summary, "messages_per_entry", algorithm->cost,
-                     "delay", algorithm->delay, "paper", algorithm->paper);
+                     algorithm->problem == CV_MUTEX ? "lock" : "election", "summary",
+                     algorithm->summary, "messages_per_entry", algorithm->cost, "delay",
+                     algorithm->delay, "paper", algorithm->paper);
 }
 
 int cmd_list(int argc, char **argv) {

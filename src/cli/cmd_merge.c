@@ -41,13 +41,14 @@ static json_t *head_of(json_t *report) {
     return head;
 }
 
-static void append(struct batch_row **rows, size_t *count, json_t *results, const char *path) {
-    size_t more = json_array_size(results), i;
-    json_t *columns;
+static void append(struct batch_row **rows, size_t *count, json_t *report, const char *path) {
+    json_t *results = json_object_get(report, "results");
+    size_t more = json_array_size(results);
     *rows = realloc(*rows, (*count + more + 1) * sizeof **rows);
     if (!*rows) system_error("out of memory");
-    json_array_foreach(results, i, columns) if (batch_row_read(columns, *rows + (*count)++) != 0)
-        usage_error("%s: row %zu of the results is damaged", path, i + 1);
+    for (size_t i = 0; i < more; i++)
+        if (batch_row_read(report, json_array_get(results, i), *rows + (*count)++) != 0)
+            usage_error("%s: row %zu of the results is damaged", path, i + 1);
 }
 
 static int by_seed(const void *a, const void *b) {
@@ -64,7 +65,7 @@ static int merge(const struct request *request) {
         json_t *report = load(request->paths[i]), *other = head_of(report);
         if (head && !json_equal(head, other))
             usage_error("%s: another sweep than %s", request->paths[i], request->paths[0]);
-        append(&rows, &count, json_object_get(report, "results"), request->paths[i]);
+        append(&rows, &count, report, request->paths[i]);
         json_decref(head);
         head = other;
         json_decref(report);

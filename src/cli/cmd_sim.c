@@ -222,6 +222,13 @@ static int run_many(struct request *request) {
     return failed ? EXIT_VIOLATED : EXIT_OK;
 }
 
+static void cut_trace(struct trace *trace, const struct sim *sim) {
+    if (sim->algorithm->problem == CV_ELECTION)
+        trace_cut_election(trace, &sim->election);
+    else
+        trace_cut_lock(trace, &sim->judge);
+}
+
 /* The run is repeated while somebody looks: it is the same run, so looking changes nothing. */
 static void show_what_led_here(struct sim *sim) {
     enum { LOOK_BACK = 200000 };
@@ -230,7 +237,7 @@ static void show_what_led_here(struct sim *sim) {
     trace_open(&trace, sim->config);
     trace.from_event = event > LOOK_BACK ? event - LOOK_BACK : 0;
     sim_run(sim, sim->config, &trace);
-    trace_cut(&trace, &sim->judge);
+    cut_trace(&trace, sim);
     puts("\nWhat led here:");
     trace_write_text(&trace, stdout);
     trace_close(&trace);
@@ -241,7 +248,7 @@ static void write_trace(const struct request *request, struct trace *trace, cons
     const char *title = request->scenario.title;
     if (request->cut) {
         if (!sim->result.violation_event) usage_error("cut: nothing was violated");
-        trace_cut(trace, &sim->judge);
+        cut_trace(trace, sim);
     }
     FILE *out = open_output(path);
     trace_write(trace, request->format, *title ? title : sim->algorithm->name, out);
@@ -268,7 +275,7 @@ static int run_one(struct request *request) {
     sim_run(&sim, config, traced ? &trace : NULL);
     bool on_stdout = request->trace_name && (!request->output || !strcmp(request->output, "-"));
     FILE *out = on_stdout || request->json ? stderr : stdout;
-    bool violated = mutex_judge_violated(&sim.judge), expected = !violated;
+    bool violated = sim_violated(&sim), expected = !violated;
     if (request->trace_name) write_trace(request, &trace, &sim);
     if (request->json)
         print_json(report_run_json(&sim));

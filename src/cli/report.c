@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/parse.h"
+#include "catalogue/catalogue.h"
 
 /* NAN has no place in JSON. */
 static json_t *real_or_null(double value) { return isnan(value) ? json_null() : json_real(value); }
@@ -38,11 +39,12 @@ json_t *report_head(const struct sim_config *config) {
 /* ---- One run ---- */
 
 /* {"exclusion": "violated", …, "at": {"exclusion": 12.5}, "why": {"exclusion": "…"}} */
-static json_t *verdicts_json(const struct mutex_judge *judge) {
+static json_t *verdicts_json(const struct sim *sim) {
     json_t *verdicts = json_object(), *at = json_object(), *why = json_object();
-    for (int i = 0; i < MUTEX_PROPERTIES; i++) {
-        const struct verdict *v = &judge->verdict[i];
-        const char *name = mutex_property_name[i];
+    struct properties properties = sim_properties(sim->algorithm->problem);
+    for (int i = 0; i < properties.count; i++) {
+        const struct verdict *v = &sim_verdicts(sim)[i];
+        const char *name = properties.name[i];
         json_object_set_new(verdicts, name, json_string(verdict_word(v->value)));
         if (v->value == VIOLATED) json_object_set_new(at, name, json_real((double)v->at_us / 1e3));
         if (*v->why) json_object_set_new(why, name, json_string(v->why));
@@ -60,37 +62,62 @@ static json_t *kinds_json(const struct sim *sim) {
     return kinds;
 }
 
-json_t *report_run_json(const struct sim *sim) {
-    static const char *const ends[] = {[ALL_SERVED] = "all served",
-                                       [AT_REST] = "at rest",
-                                       [PATIENCE_LOST] = "patience lost",
-                                       [TIME_LIMIT] = "time limit",
-                                       [EVENT_LIMIT] = "event limit"};
+static const char *const ends[] = {[ALL_SERVED] = "all served",
+                                   [AT_REST] = "at rest",
+                                   [PATIENCE_LOST] = "patience lost",
+                                   [TIME_LIMIT] = "time limit",
+                                   [EVENT_LIMIT] = "event limit"};
+
+static json_t *lock_json(const struct sim *sim) {
     const struct sim_result *r = &sim->result;
     const struct mutex_judge *judge = &sim->judge;
     double entries = r->entries ? (double)r->entries : NAN;
-    json_t *report = report_head(sim->config);
-    json_t *rest = json_pack(
-        "{s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:I, s:f, s:o, s:I, s:I, s:f, s:s, s:{s:I, s:I, s:I, "
-        "s:I}, "
-        "s:o}",
-        "events", (json_int_t)r->events, "messages", (json_int_t)r->messages, "messages_by_kind",
-        kinds_json(sim), "entries", (json_int_t)r->entries, "messages_per_entry",
-        real_or_null((double)r->messages / entries), "delay_hops_mean",
-        real_or_null(sim_delay_hops(r, sim->config)), "wait_ms_mean",
-        real_or_null((double)r->wait_us / entries / 1e3), "overtakes_max",
-        (json_int_t)r->overtakes_max, "wait_ms_max", (double)r->wait_us_max / 1e3, "fairness",
-        real_or_null(sim_fairness(r, sim->config)), "lost", (json_int_t)r->lost, "crashes",
-        (json_int_t)r->crashes, "time_ms", (double)r->end_us / 1e3, "end", ends[r->end], "resource",
-        "overlaps", (json_int_t)judge->overlaps, "writes", (json_int_t)judge->writes, "refused",
-        (json_int_t)judge->writes_refused, "late", (json_int_t)judge->writes_late, "verdicts",
-        verdicts_json(judge));
-    json_object_update(report, rest);
-    json_decref(rest);
+    json_t *object = json_pack(
+        "{s:I, s:o, s:o, s:o, s:f, s:I, s:f, s:{s:I, s:I, s:I, s:I}}", "entries",
+        (json_int_t)r->entries, "messages_per_entry", real_or_null((double)r->messages / entries),
+        "delay_hops_mean", real_or_null(sim_delay_hops(r, sim->config)), "wait_ms_mean",
+        real_or_null((double)r->wait_us / entries / 1e3), "wait_ms_max",
+        (double)r->wait_us_max / 1e3, "overtakes_max", (json_int_t)r->overtakes_max, "fairness",
+        sim_fairness(r, sim->config), "resource", "overlaps", (json_int_t)judge->overlaps, "writes",
+        (json_int_t)judge->writes, "refused", (json_int_t)judge->writes_refused, "late",
+        (json_int_t)judge->writes_late);
     if (r->woken && r->entries)
-        json_object_set_new(report, "woken_per_release",
+        json_object_set_new(object, "woken_per_release",
                             json_real((double)r->woken / (double)r->entries));
-    json_object_set_new(report, "trace_hash", hash_json(r->hash));
+    return object;
+}
+
+static json_t *election_json(const struct sim *sim) {
+    const struct sim_result *r = &sim->result;
+    cv_pid leader = election_judge_leader(&sim->election);
+    char name[ROSTER_NAME_MAX];
+    roster_name(&sim->roster, leader, name);
+    return json_pack("{s:o, s:o, s:I, s:I, s:f, s:I, s:I, s:b, s:s}", "leader",
+                     leader ? json_integer((json_int_t)r->leader) : json_null(), "leader_name",
+                     leader ? json_string(name) : json_null(), "rounds", (json_int_t)r->rounds,
+                     "bytes", (json_int_t)r->bytes, "time", (double)r->decided_us / 1e3,
+                     "elections", (json_int_t)r->elections, "unexplained_changes",
+                     (json_int_t)r->leader_changes, "split_brain", sim->election.split_brain,
+                     "uniqueness_within_parts",
+                     sim->election.within_parts.value == VIOLATED ? "violated" : "held");
+}
+
+static void add_all(json_t *object, json_t *more) {
+    json_object_update(object, more);
+    json_decref(more);
+}
+
+json_t *report_run_json(const struct sim *sim) {
+    const struct sim_result *r = &sim->result;
+    json_t *report = report_head(sim->config);
+    add_all(report, json_pack("{s:I, s:I, s:o}", "events", (json_int_t)r->events, "messages",
+                              (json_int_t)r->messages, "messages_by_kind", kinds_json(sim)));
+    add_all(report, sim->algorithm->problem == CV_ELECTION ? election_json(sim) : lock_json(sim));
+    add_all(report,
+            json_pack("{s:I, s:I, s:I, s:f, s:s, s:o, s:o}", "lost", (json_int_t)r->lost, "crashes",
+                      (json_int_t)r->crashes, "heartbeats", (json_int_t)r->heartbeats, "time_ms",
+                      (double)r->end_us / 1e3, "end", ends[r->end], "verdicts", verdicts_json(sim),
+                      "trace_hash", hash_json(r->hash)));
     return report;
 }
 
@@ -112,19 +139,9 @@ static void resource_text(const struct mutex_judge *judge, FILE *out) {
                 (unsigned long long)judge->writes_late);
 }
 
-void report_run_text(const struct sim *sim, FILE *out) {
+static void lock_text(const struct sim *sim, FILE *out) {
     const struct sim_result *r = &sim->result;
-    const struct mutex_judge *judge = &sim->judge;
     char text[32];
-    json_t *head = report_head(sim->config);
-    title_text(head, out);
-    json_decref(head);
-    fprintf(out, ", seed %llu\n", (unsigned long long)sim->config->seed);
-    fprintf(out, "  %-20s %llu in %s of virtual time\n", "entries", (unsigned long long)r->entries,
-            format_duration(text, sizeof text, (double)r->end_us));
-    fprintf(out, "  %-20s %llu", "messages", (unsigned long long)r->messages);
-    if (r->entries) fprintf(out, ", %.4g per entry", (double)r->messages / (double)r->entries);
-    fprintf(out, r->lost ? "; %llu lost\n" : "\n", (unsigned long long)r->lost);
     if (!isnan(sim_delay_hops(r, sim->config)))
         fprintf(out, "  %-20s %.4g message times once wanted and free; %s from the request\n",
                 "delay before entry", sim_delay_hops(r, sim->config),
@@ -134,14 +151,59 @@ void report_run_text(const struct sim *sim, FILE *out) {
     if (r->woken && r->entries)
         fprintf(out, "  %-20s %.4g processes per release\n", "woken",
                 (double)r->woken / (double)r->entries);
-    resource_text(judge, out);
-    for (int i = 0; i < MUTEX_PROPERTIES; i++) {
-        const struct verdict *v = &judge->verdict[i];
-        fprintf(out, "  %-20s %s", mutex_property_name[i],
+    resource_text(&sim->judge, out);
+}
+
+static void election_text(const struct sim *sim, FILE *out) {
+    const struct sim_result *r = &sim->result;
+    cv_pid leader = election_judge_leader(&sim->election);
+    char name[ROSTER_NAME_MAX], text[32];
+    roster_name(&sim->roster, leader, name);
+    if (leader)
+        fprintf(out, "  %-20s %s (id %llu), known to all after %s\n", "leader", name,
+                (unsigned long long)r->leader,
+                format_duration(text, sizeof text, (double)r->decided_us));
+    else
+        fprintf(out, "  %-20s %s\n", "leader", sim->election.leaders ? "more than one" : "none");
+    if (r->rounds) fprintf(out, "  %-20s %llu\n", "rounds", (unsigned long long)r->rounds);
+    if (r->elections > 1)
+        fprintf(out, "  %-20s somebody came to lead %llu times, %llu times without need\n",
+                "changes", (unsigned long long)r->elections, (unsigned long long)r->leader_changes);
+}
+
+static void verdicts_text(const struct sim *sim, FILE *out) {
+    struct properties properties = sim_properties(sim->algorithm->problem);
+    for (int i = 0; i < properties.count; i++) {
+        const struct verdict *v = &sim_verdicts(sim)[i];
+        fprintf(out, "  %-20s %s", properties.name[i],
                 v->value == VIOLATED ? "VIOLATED" : verdict_word(v->value));
         if (v->value == VIOLATED) fprintf(out, " at %.3f ms", (double)v->at_us / 1e3);
         fprintf(out, *v->why ? ": %s\n" : "\n", v->why);
     }
+}
+
+void report_run_text(const struct sim *sim, FILE *out) {
+    const struct sim_result *r = &sim->result;
+    bool lock = sim->algorithm->problem == CV_MUTEX;
+    char text[32];
+    json_t *head = report_head(sim->config);
+    title_text(head, out);
+    json_decref(head);
+    fprintf(out, ", seed %llu\n", (unsigned long long)sim->config->seed);
+    if (lock)
+        fprintf(out, "  %-20s %llu in %s of virtual time\n", "entries",
+                (unsigned long long)r->entries,
+                format_duration(text, sizeof text, (double)r->end_us));
+    fprintf(out, "  %-20s %llu", "messages", (unsigned long long)r->messages);
+    if (r->entries) fprintf(out, ", %.4g per entry", (double)r->messages / (double)r->entries);
+    if (!lock) fprintf(out, ", %llu bytes", (unsigned long long)r->bytes);
+    if (r->heartbeats) fprintf(out, "; %llu heartbeats", (unsigned long long)r->heartbeats);
+    fprintf(out, r->lost ? "; %llu lost\n" : "\n", (unsigned long long)r->lost);
+    if (lock)
+        lock_text(sim, out);
+    else
+        election_text(sim, out);
+    verdicts_text(sim, out);
     fprintf(out, "  %-20s %016llx after %llu events\n", "trace hash", (unsigned long long)r->hash,
             (unsigned long long)r->events);
 }
@@ -155,23 +217,29 @@ json_t *batch_head(const struct batch *batch) {
     return head;
 }
 
-static json_t *columns_json(void) {
+static enum cv_problem problem_of(json_t *head) {
+    const char *name = json_string_value(json_object_get(head, "algorithm"));
+    const struct cv_algorithm *algorithm = name ? catalogue_find(name) : NULL;
+    return algorithm ? (enum cv_problem)algorithm->problem : CV_MUTEX;
+}
+
+static json_t *columns_json(struct properties properties) {
     json_t *columns = json_array();
 #define C(NAME) json_array_append_new(columns, json_string(#NAME));
     BATCH_COLUMNS(C)
 #undef C
-    for (int i = 0; i < MUTEX_PROPERTIES; i++)
-        json_array_append_new(columns, json_string(mutex_property_name[i]));
+    for (int i = 0; i < properties.count; i++)
+        json_array_append_new(columns, json_string(properties.name[i]));
     json_array_append_new(columns, json_string("trace_hash"));
     return columns;
 }
 
-static json_t *row_json(const struct batch_row *row) {
+static json_t *row_json(const struct batch_row *row, struct properties properties) {
     json_t *columns = json_array();
 #define C(NAME) json_array_append_new(columns, json_integer((json_int_t)row->NAME));
     BATCH_COLUMNS(C)
 #undef C
-    for (int i = 0; i < MUTEX_PROPERTIES; i++)
+    for (int i = 0; i < properties.count; i++)
         json_array_append_new(columns, json_string(verdict_word(row->verdict[i])));
     json_array_append_new(columns, hash_json(row->hash));
     return columns;
@@ -185,15 +253,17 @@ static int read_verdict(json_t *value, enum verdict_value *verdict) {
     return -1;
 }
 
-int batch_row_read(json_t *columns, struct batch_row *row) {
+int batch_row_read(json_t *head, json_t *columns, struct batch_row *row) {
+    struct properties properties = sim_properties(problem_of(head));
     size_t at = 0;
+    *row = (struct batch_row){0};
     char hash[32];
 #define C(NAME)                                                                                    \
     if (!json_is_integer(json_array_get(columns, at))) return -1;                                  \
     row->NAME = (uint64_t)json_integer_value(json_array_get(columns, at++));
     BATCH_COLUMNS(C)
 #undef C
-    for (int i = 0; i < MUTEX_PROPERTIES; i++)
+    for (int i = 0; i < properties.count; i++)
         if (read_verdict(json_array_get(columns, at++), &row->verdict[i]) != 0) return -1;
     const char *text = json_string_value(json_array_get(columns, at++));
     if (!text || strlen(text) != 16 || json_array_size(columns) != at) return -1;
@@ -222,26 +292,31 @@ json_t *report_batch_json(json_t *head, const struct batch_row *rows, size_t cou
                           const struct batch_summary *summary) {
     json_t *report = json_copy(head), *measures = json_object(), *verdicts = json_object();
     json_t *results = json_array();
+    enum cv_problem problem = problem_of(head);
+    struct properties properties = sim_properties(problem);
     for (int m = 0; m < BATCH_MEASURES; m++)
-        json_object_set_new(measures, batch_measure_name[m], stats_json(&summary->of[m]));
-    for (int i = 0; i < MUTEX_PROPERTIES; i++)
-        json_object_set_new(verdicts, mutex_property_name[i], property_json(summary, i, count));
-    for (size_t i = 0; i < count; i++) json_array_append_new(results, row_json(&rows[i]));
+        if (batch_measured((enum batch_measure)m, problem))
+            json_object_set_new(measures, batch_measure_name[m], stats_json(&summary->of[m]));
+    for (int i = 0; i < properties.count; i++)
+        json_object_set_new(verdicts, properties.name[i], property_json(summary, i, count));
+    for (size_t i = 0; i < count; i++)
+        json_array_append_new(results, row_json(&rows[i], properties));
     const struct batch_row *first = summary->first_failing_any;
     json_object_set_new(report, "completed", json_integer((json_int_t)count));
     json_object_set_new(report, "summary", measures);
     json_object_set_new(report, "verdicts", verdicts);
     json_object_set_new(report, "first_failing_seed",
                         first ? json_integer((json_int_t)first->seed) : json_null());
-    json_object_set_new(report, "columns", columns_json());
+    json_object_set_new(report, "columns", columns_json(properties));
     json_object_set_new(report, "results", results);
     return report;
 }
 
-static void property_text(const struct batch_summary *summary, int i, size_t count, FILE *out) {
+static void property_text(const struct batch_summary *summary, const char *name, int i,
+                          size_t count, FILE *out) {
     struct proportion p = proportion_of(summary->violated[i], count);
     size_t unknown = count - summary->held[i] - summary->violated[i];
-    fprintf(out, "  %-20s held in %zu", mutex_property_name[i], summary->held[i]);
+    fprintf(out, "  %-20s held in %zu", name, summary->held[i]);
     if (unknown) fprintf(out, ", unknown in %zu", unknown);
     if (summary->violated[i])
         fprintf(out,
@@ -258,13 +333,16 @@ void report_batch_text(json_t *head, size_t count, const struct batch_summary *s
             json_integer_value(json_object_get(head, "seed")));
     fprintf(out, "  %-20s %10s  %-23s %10s %10s %10s %10s\n", "", "mean", "95% interval", "p50",
             "p90", "p99", "max");
+    enum cv_problem problem = problem_of(head);
+    struct properties properties = sim_properties(problem);
     for (int m = 0; m < BATCH_MEASURES; m++) {
         const struct stats *s = &summary->of[m];
-        if (s->count == 0) continue;
+        if (s->count == 0 || !batch_measured((enum batch_measure)m, problem)) continue;
         char interval[32];
         snprintf(interval, sizeof interval, "%.4g to %.4g", s->low, s->high);
         fprintf(out, "  %-20s %10.5g  %-23s %10.5g %10.5g %10.5g %10.5g\n", batch_measure_name[m],
                 s->mean, interval, s->p50, s->p90, s->p99, s->most);
     }
-    for (int i = 0; i < MUTEX_PROPERTIES; i++) property_text(summary, i, count, out);
+    for (int i = 0; i < properties.count; i++)
+        property_text(summary, properties.name[i], i, count, out);
 }

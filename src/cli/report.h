@@ -17,7 +17,7 @@ json_t *batch_head(const struct batch *batch);
 json_t *report_batch_json(json_t *head, const struct batch_row *rows, size_t count,
                           const struct batch_summary *summary);
 void report_batch_text(json_t *head, size_t count, const struct batch_summary *summary, FILE *out);
-/* Reads a row of "results"; returns 0 or -1. */
-int batch_row_read(json_t *columns, struct batch_row *row);
+/* Reads a row of the "results" of a batch with that head; returns 0 or -1. */
+int batch_row_read(json_t *head, json_t *columns, struct batch_row *row);
 
 #endif

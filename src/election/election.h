@@ -13,8 +13,9 @@ RING_ELECTIONS(E)
 NETWORK_ELECTIONS(E)
 #undef E
 
-/* On rings: where a message is to go.  The neighbour to the right is the first, to the left the second;
- * with two processes both are the same one, so messages that go both ways say which way they go. */
+/* On rings: where a message is to go.  The neighbour to the right is the first, to the left the
+ * second; with two processes both are the same one, so messages that go both ways say which way
+ * they go. */
 enum { TO_THE_RIGHT, TO_THE_LEFT };
 
 static inline cv_pid ring_neighbour(const struct cv_env *env, uint32_t direction) {

@@ -209,12 +209,6 @@ void election_judge_close(struct election_judge *judge, uint64_t now, enum run_e
     free(parts);
 }
 
-bool election_judge_violated(const struct election_judge *judge) {
-    for (int i = 0; i < ELECTION_PROPERTIES; i++)
-        if (judge->verdict[i].value == VIOLATED) return true;
-    return false;
-}
-
 cv_pid election_judge_leader(const struct election_judge *judge) {
     return judge->leaders == 1 && judge->of[judge->latest].leads ? judge->latest : CV_NOBODY;
 }

@@ -64,7 +64,6 @@ bool election_judge_settled(const struct election_judge *judge);
 /* `part` numbers the parts of the network in which the run ended, by pid. */
 void election_judge_close(struct election_judge *judge, uint64_t now, enum run_end end,
                           const uint32_t *part);
-bool election_judge_violated(const struct election_judge *judge);
 /* The one that leads at the end, CV_NOBODY when none or several do. */
 cv_pid election_judge_leader(const struct election_judge *judge);
 

@@ -197,12 +197,6 @@ void mutex_judge_close(struct mutex_judge *judge, uint64_t now, enum run_end end
                  format_duration(wait, sizeof wait, (double)judge->wait_us_max));
 }
 
-bool mutex_judge_violated(const struct mutex_judge *judge) {
-    for (int i = 0; i < MUTEX_PROPERTIES; i++)
-        if (judge->verdict[i].value == VIOLATED) return true;
-    return false;
-}
-
 uint64_t mutex_judge_squares(const struct mutex_judge *judge) {
     uint64_t squares = 0;
     for (cv_pid p = judge->roster->servers + 1; p <= judge->roster->processes; p++)

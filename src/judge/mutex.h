@@ -61,7 +61,6 @@ bool mutex_judge_write(struct mutex_judge *judge, uint64_t now, cv_pid p);
 /* The run is over: the properties that only an end can decide are decided. */
 void mutex_judge_close(struct mutex_judge *judge, uint64_t now, enum run_end end);
 
-bool mutex_judge_violated(const struct mutex_judge *judge);
 /* The sum of the squares of the competitors' entries, for judging fairness. */
 uint64_t mutex_judge_squares(const struct mutex_judge *judge);
 

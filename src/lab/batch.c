@@ -6,8 +6,18 @@
 #include <stdlib.h>
 #include <time.h>
 
-const char *const batch_measure_name[BATCH_MEASURES] = {"messages_per_entry", "delay_hops",
-                                                        "wait_ms", "fairness", "events"};
+const char *const batch_measure_name[BATCH_MEASURES] = {[PER_ENTRY] = "messages_per_entry",
+                                                        [DELAY_HOPS] = "delay_hops",
+                                                        [WAIT_MS] = "wait_ms",
+                                                        [FAIRNESS] = "fairness",
+                                                        [MESSAGES] = "messages",
+                                                        [DECIDED_MS] = "time_ms",
+                                                        [ROUNDS] = "rounds",
+                                                        [EVENTS] = "events"};
+
+bool batch_measured(enum batch_measure measure, enum cv_problem problem) {
+    return measure == EVENTS || (measure >= MESSAGES) == (problem == CV_ELECTION);
+}
 
 size_t batch_size(const struct batch *batch) {
     return batch->runs < batch->share ? 0 : (batch->runs - batch->share) / batch->shares + 1;
@@ -34,8 +44,15 @@ static struct batch_row row_of(const struct sim *sim) {
                             .wait_us_max = r->wait_us_max,
                             .overtakes_max = r->overtakes_max,
                             .entries_squared = r->entries_squared,
+                            .bytes = r->bytes,
+                            .rounds = r->rounds,
+                            .elections = r->elections,
+                            .leader_changes = r->leader_changes,
+                            .leader = r->leader,
+                            .decided_us = r->decided_us,
                             .hash = r->hash};
-    for (int i = 0; i < MUTEX_PROPERTIES; i++) row.verdict[i] = sim->judge.verdict[i].value;
+    int properties = sim_properties(sim->algorithm->problem).count;
+    for (int i = 0; i < properties; i++) row.verdict[i] = sim_verdicts(sim)[i].value;
     return row;
 }
 
@@ -94,12 +111,15 @@ static double measure(const struct batch_row *row, enum batch_measure m, double 
         return entries > 0 && hop_us > 0 ? (double)row->delay_us / entries / hop_us : NAN;
     case WAIT_MS: return entries > 0 ? (double)row->wait_us / entries / 1e3 : NAN;
     case FAIRNESS: return squares > 0 ? entries * entries / (n * squares) : NAN;
+    case MESSAGES: return (double)row->messages;
+    case DECIDED_MS: return (double)row->decided_us / 1e3;
+    case ROUNDS: return (double)row->rounds;
     default: return (double)row->events;
     }
 }
 
 static void count_verdicts(struct batch_summary *summary, const struct batch_row *row) {
-    for (int i = 0; i < MUTEX_PROPERTIES; i++) {
+    for (int i = 0; i < PROPERTIES_MAX; i++) {
         summary->held[i] += row->verdict[i] == HELD;
         if (row->verdict[i] != VIOLATED) continue;
         summary->violated[i]++;

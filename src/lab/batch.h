@@ -19,13 +19,13 @@
     C(wait_us)                                                                                     \
     C(wait_us_max)                                                                                 \
     C(overtakes_max)                                                                               \
-    C(entries_squared)
+    C(entries_squared) C(bytes) C(rounds) C(elections) C(leader_changes) C(leader) C(decided_us)
 struct batch_row {
 #define C(NAME) uint64_t NAME;
     BATCH_COLUMNS(C)
 #undef C
     uint64_t hash;
-    enum verdict_value verdict[MUTEX_PROPERTIES];
+    enum verdict_value verdict[PROPERTIES_MAX];
 };
 
 struct batch {
@@ -43,13 +43,24 @@ size_t batch_size(const struct batch *batch);
 int batch_run(struct batch *batch, void (*progress)(size_t done, size_t all));
 
 /* The measures that are summed up. */
-enum batch_measure { PER_ENTRY, DELAY_HOPS, WAIT_MS, FAIRNESS, EVENTS, BATCH_MEASURES };
+enum batch_measure {
+    PER_ENTRY,
+    DELAY_HOPS,
+    WAIT_MS,
+    FAIRNESS,
+    MESSAGES,
+    DECIDED_MS,
+    ROUNDS,
+    EVENTS,
+    BATCH_MEASURES
+};
 extern const char *const batch_measure_name[BATCH_MEASURES];
+bool batch_measured(enum batch_measure measure, enum cv_problem problem);
 
 struct batch_summary {
     struct stats of[BATCH_MEASURES];
-    size_t held[MUTEX_PROPERTIES], violated[MUTEX_PROPERTIES];
-    const struct batch_row *first_failing[MUTEX_PROPERTIES]; /* NULL: none */
+    size_t held[PROPERTIES_MAX], violated[PROPERTIES_MAX];
+    const struct batch_row *first_failing[PROPERTIES_MAX]; /* NULL: none */
     const struct batch_row *first_failing_any;
 };
 

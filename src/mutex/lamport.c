@@ -5,29 +5,29 @@
  *            than it, so that no earlier one can still be on the way
  *   inside   afterwards  --RELEASE--> all others, who take the request out of their queues
  *
- * Every message carries its sender's clock.  The queue is never sorted: all that matters is how many
- * others still hold up my request, and each message changes that for its sender alone.
+ * Every message carries its sender's clock.  The queue is never sorted: all that matters is how
+ * many others still hold up my request, and each message changes that for its sender alone.
  *
- * Cost: 3(N-1) messages per entry and exit, 2 message times before the entry (1 under load, when the
- * ACKs are long here and only the RELEASE of the one before is missing).
+ * Cost: 3(N-1) messages per entry and exit, 2 message times before the entry (1 under load, when
+ * the ACKs are long here and only the RELEASE of the one before is missing).
  *
  * What it takes for granted: reliable channels that keep the order.  Where an ACK can overtake an
  * earlier REQUEST of its sender, two are inside.  Adjacent duplicates do no harm.
  *
- * What breaks it: the crash of any process blocks all others for good.  Who comes back has forgotten
- * a queue that the others believe it keeps, so it must never ask, nor answer, again. */
+ * What breaks it: the crash of any process blocks all others for good.  Who comes back has
+ * forgotten a queue that the others believe it keeps, so it must never ask, nor answer, again. */
 #include "mutex/mutex.h"
 
 enum { REQUEST, ACK, RELEASE, KINDS };
 
 #define CLOCKED_FIELDS(F, R) F(R, u64, clock, SHOWN)
-#define STATE_FIELDS(F, R)                                       \
-    F(R, u64, clock, INNER)                                      \
-    F(R, u64, asked, INNER) /* the clock of my newest request */ \
-    F(R, u32, phase, INNER)                                      \
+#define STATE_FIELDS(F, R)                                                                         \
+    F(R, u64, clock, INNER)                                                                        \
+    F(R, u64, asked, INNER) /* the clock of my newest request */                                   \
+    F(R, u32, phase, INNER)                                                                        \
     F(R, u32, ahead, INNER) /* others that hold up my request */
-#define ROW_FIELDS(F, R)                                           \
-    F(R, u64, heard, INNER) /* the newest clock received from it */ \
+#define ROW_FIELDS(F, R)                                                                           \
+    F(R, u64, heard, INNER) /* the newest clock received from it */                                \
     F(R, u64, asked, INNER) /* its request in the queue, 0: none */
 
 CV_RECORD(clocked, CLOCKED_FIELDS);

@@ -6,7 +6,8 @@
 
 extern const struct cv_algorithm cv_central, cv_central_lease, cv_lamport, cv_maekawa, cv_quorum,
     cv_raymond, cv_ricart_agrawala, cv_ricart_agrawala_majority, cv_roucairol_carvalho,
-    cv_suzuki_kasami, cv_token_ring, cv_tree_lock, cv_tree_lock_naive, cv_tree_lock_queue, cv_voting;
+    cv_suzuki_kasami, cv_token_ring, cv_tree_lock, cv_tree_lock_naive, cv_tree_lock_queue,
+    cv_voting;
 
 /* Where a competitor stands. */
 enum {

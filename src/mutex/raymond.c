@@ -8,37 +8,37 @@
  *   itself, or  --TOKEN--> that neighbour, toward whom the token is from now on; and if more are in
  *   the queue, a REQUEST follows
  *
- * Cost: 2 messages for each edge between the token and who wants it, O(log N) per entry and exit; under
- * load a REQUEST serves many, and about 4 messages are enough.  O(log N) message times before the
- * entry, 0 when the token is here.  No process keeps more than a record of four.
+ * Cost: 2 messages for each edge between the token and who wants it, O(log N) per entry and exit;
+ * under load a REQUEST serves many, and about 4 messages are enough.  O(log N) message times before
+ * the entry, 0 when the token is here.  No process keeps more than a record of four.
  *
  * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice.
  * The token counts its moves, so nobody takes it twice; and a REQUEST names the last move over
  * its edge, so one that was served is not queued again.
  *
  * What breaks it: the crash of any process cuts the tree, and that of the one with the token loses
- * it: those who need it wait for good.  Who comes back does not know where the token is, so it takes
- * no part any more. */
+ * it: those who need it wait for good.  Who comes back does not know where the token is, so it
+ * takes no part any more. */
 #include "mutex/mutex.h"
 
 enum { REQUEST, TOKEN, KINDS };
 
 #define REQUEST_FIELDS(F, R) F(R, u64, crossed, SHOWN) /* the last move over this edge */
-#define TOKEN_FIELDS(F, R)  \
-    F(R, u64, moves, SHOWN) \
+#define TOKEN_FIELDS(F, R)                                                                         \
+    F(R, u64, moves, SHOWN)                                                                        \
     F(R, u64, entries, SHOWN)
-#define STATE_FIELDS(F, R)                                                              \
-    F(R, u64, moves, INNER)   /* of the token when it was last here */                  \
-    F(R, u64, entries, INNER) /* made with it by then */                                \
-    F(R, u64, crossed_up, INNER) /* the last move over the edge to the parent, */       \
-    F(R, u64, crossed_left, INNER) /* to the first child, */                            \
-    F(R, u64, crossed_right, INNER) /* and to the second */                             \
-    F(R, pid, toward, INNER) /* the neighbour nearer to the token; myself when it is here */ \
-    F(R, u32, phase, INNER)                                                             \
-    F(R, pid, first, INNER) /* the queue, nobody behind its end: */                     \
-    F(R, pid, second, INNER)                                                            \
-    F(R, pid, third, INNER)                                                             \
-    F(R, pid, fourth, INNER)                                                            \
+#define STATE_FIELDS(F, R)                                                                         \
+    F(R, u64, moves, INNER)         /* of the token when it was last here */                       \
+    F(R, u64, entries, INNER)       /* made with it by then */                                     \
+    F(R, u64, crossed_up, INNER)    /* the last move over the edge to the parent, */               \
+    F(R, u64, crossed_left, INNER)  /* to the first child, */                                      \
+    F(R, u64, crossed_right, INNER) /* and to the second */                                        \
+    F(R, pid, toward, INNER) /* the neighbour nearer to the token; myself when it is here */       \
+    F(R, u32, phase, INNER)                                                                        \
+    F(R, pid, first, INNER) /* the queue, nobody behind its end: */                                \
+    F(R, pid, second, INNER)                                                                       \
+    F(R, pid, third, INNER)                                                                        \
+    F(R, pid, fourth, INNER)                                                                       \
     F(R, u64, asked, INNER) /* a REQUEST of mine is under way */
 
 CV_RECORD(request, REQUEST_FIELDS);
@@ -52,7 +52,10 @@ static bool queued(const struct state *s, cv_pid p) {
 }
 
 static void push(struct state *s, cv_pid p) {
-    cv_pid *end = !s->first ? &s->first : !s->second ? &s->second : !s->third ? &s->third : &s->fourth;
+    cv_pid *end = !s->first    ? &s->first
+                  : !s->second ? &s->second
+                  : !s->third  ? &s->third
+                               : &s->fourth;
     cv_assert(*end == CV_NOBODY);
     *end = p;
 }
@@ -158,7 +161,8 @@ static const struct cv_record messages[KINDS] = {CV_TABLE("REQUEST", request),
 const struct cv_algorithm cv_raymond = {
     .name = "raymond",
     .summary = "a token on a tree, asked for along the path to it",
-    .paper = "Raymond, A tree-based algorithm for distributed mutual exclusion, ACM TOCS 7(1), 1989",
+    .paper =
+        "Raymond, A tree-based algorithm for distributed mutual exclusion, ACM TOCS 7(1), 1989",
     .cost = "O(log N)",
     .delay = "O(log N)",
     .state = &state_table,

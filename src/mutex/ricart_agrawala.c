@@ -5,18 +5,18 @@
  *            precedes this one by (clock, process): then the OK is deferred
  *   inside   when all others have said OK; afterwards  --OK--> those that were deferred
  *
- * Cost: 2(N-1) messages per entry and exit.  2(N-1) message times before the entry when they are sent
- * one after the other; 2 when all are sent at once, as here.
+ * Cost: 2(N-1) messages per entry and exit.  2(N-1) message times before the entry when they are
+ * sent one after the other; 2 when all are sent at once, as here.
  *
  * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice:
  * an OK names the request that it answers, and no request is looked at twice.
  *
  * What breaks it: everyone must answer, so the crash of any process blocks all others.  Who comes
  * back says OK to whatever was asked of it, which ends that; the clock of its last request is the
- * durable prefix, so that its next one is new to the others.  They defer that one while they wait with
- * the OK of its sender, whatever the clocks: it may have forgotten how late it is.  This relies on
- * channels that are in order and break in a crash.  With amnesia its requests seem old, and it waits
- * for ever. */
+ * durable prefix, so that its next one is new to the others.  They defer that one while they wait
+ * with the OK of its sender, whatever the clocks: it may have forgotten how late it is.  This
+ * relies on channels that are in order and break in a crash.  With amnesia its requests seem old,
+ * and it waits for ever. */
 #include "mutex/mutex.h"
 #include "process/queue.h"
 
@@ -25,15 +25,15 @@ enum { FIRST_CLOCK, CLOCK_APART, OPTIONS };
 static const uint64_t whatever_you_asked = 0; /* no request has this clock */
 
 #define CLOCKED_FIELDS(F, R) F(R, u64, clock, SHOWN) /* of the request, or of the one answered */
-#define STATE_FIELDS(F, R)                                         \
-    F(R, u64, asked, INNER) /* the clock of my newest request */   \
-    F(R, u64, clock, INNER) /* durable up to here */               \
-    F(R, queue, deferred, INNER)                                   \
-    F(R, u32, phase, INNER)                                        \
+#define STATE_FIELDS(F, R)                                                                         \
+    F(R, u64, asked, INNER) /* the clock of my newest request */                                   \
+    F(R, u64, clock, INNER) /* durable up to here */                                               \
+    F(R, queue, deferred, INNER)                                                                   \
+    F(R, u32, phase, INNER)                                                                        \
     F(R, u32, missing, INNER) /* OKs for my request */
-#define ROW_FIELDS(F, R)                                    \
-    F(R, link, link, INNER)                                 \
-    F(R, u64, asked, INNER) /* the newest request seen */   \
+#define ROW_FIELDS(F, R)                                                                           \
+    F(R, link, link, INNER)                                                                        \
+    F(R, u64, asked, INNER)   /* the newest request seen */                                        \
     F(R, u64, allowed, INNER) /* my newest request that it said OK to */
 
 CV_RECORD(clocked, CLOCKED_FIELDS);
@@ -125,8 +125,8 @@ static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);
 static const struct cv_record messages[KINDS] = {CV_TABLE("REQUEST", clocked),
                                                  CV_TABLE("OK", clocked)};
 static const struct cv_option options[OPTIONS] = {
-    [FIRST_CLOCK] = {"first-clock", "where the logical clock of the first process starts", CV_NUMBER,
-                     0, 0, 1000000000},
+    [FIRST_CLOCK] = {"first-clock", "where the logical clock of the first process starts",
+                     CV_NUMBER, 0, 0, 1000000000},
     [CLOCK_APART] = {"clock-apart", "how far ahead of it, per process, those of the others start",
                      CV_NUMBER, 0, 0, 1000000000},
 };

@@ -1,7 +1,7 @@
 /* roucairol-carvalho: Ricart-Agrawala in which an OK is kept until it is asked back.
  *
- * Each pair of processes shares one permission.  Who holds those of all its pairs may enter, as often
- * as it likes, without a word.
+ * Each pair of processes shares one permission.  Who holds those of all its pairs may enter, as
+ * often as it likes, without a word.
  *
  *   idle     --REQUEST--> those who hold the permission that they share with me
  *   waiting  who gets a REQUEST gives the permission up with OK, unless it is inside, or waits with
@@ -9,32 +9,33 @@
  *            gives it up while it waits asks for it back at once
  *   inside   with all permissions; afterwards  --OK--> those that were deferred
  *
- * Cost: 0 to 2(N-1) messages per entry and exit: in one wait each other process is asked at most once,
- * for who has answered a request cannot make an earlier one.  0 or 2 message times before the entry.
- * At the start the lower numbered of each pair holds the permission.
+ * Cost: 0 to 2(N-1) messages per entry and exit: in one wait each other process is asked at most
+ * once, for who has answered a request cannot make an earlier one.  0 or 2 message times before the
+ * entry. At the start the lower numbered of each pair holds the permission.
  *
  * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice:
  * an OK names the request that it answers, and no request is looked at twice.
  *
- * What breaks it: the crash of a process blocks, for good, those who need a permission that it holds.
- * Who comes back has forgotten which it holds, so it must never ask, nor answer, again. */
+ * What breaks it: the crash of a process blocks, for good, those who need a permission that it
+ * holds. Who comes back has forgotten which it holds, so it must never ask, nor answer, again. */
 #include "mutex/mutex.h"
 #include "process/queue.h"
 
 enum { REQUEST, OK, KINDS };
 
-/* A row is in one of the two queues; or in none, when the permission is here and nobody wants it. */
+/* A row is in one of the two queues; or in none, when the permission is here and nobody wants it.
+ */
 #define CLOCKED_FIELDS(F, R) F(R, u64, clock, SHOWN) /* of the request, or of the one answered */
-#define STATE_FIELDS(F, R)                                           \
-    F(R, u64, clock, INNER)                                          \
-    F(R, u64, asked, INNER)       /* the clock of my newest request */ \
-    F(R, queue, elsewhere, INNER) /* whose permission is not here */ \
-    F(R, queue, deferred, INNER)  /* who gets it when I am done */   \
+#define STATE_FIELDS(F, R)                                                                         \
+    F(R, u64, clock, INNER)                                                                        \
+    F(R, u64, asked, INNER)       /* the clock of my newest request */                             \
+    F(R, queue, elsewhere, INNER) /* whose permission is not here */                               \
+    F(R, queue, deferred, INNER)  /* who gets it when I am done */                                 \
     F(R, u64, phase, INNER)
-#define ROW_FIELDS(F, R)                                    \
-    F(R, link, link, INNER)                                 \
-    F(R, u64, asked, INNER)  /* the newest request seen */  \
-    F(R, u32, here, INNER)   /* the permission is */        \
+#define ROW_FIELDS(F, R)                                                                           \
+    F(R, link, link, INNER)                                                                        \
+    F(R, u64, asked, INNER)  /* the newest request seen */                                         \
+    F(R, u32, here, INNER)   /* the permission is */                                               \
     F(R, u32, wanted, INNER) /* that request is not answered */
 
 CV_RECORD(clocked, CLOCKED_FIELDS);
@@ -84,8 +85,7 @@ static void release(struct state *s, struct cv_out *out) {
 /* The permission is here and wanted. */
 static void answer(struct state *s, const struct cv_env *env, cv_pid p, struct cv_out *out) {
     bool waiting = s->phase == WAITING;
-    if (s->phase == INSIDE ||
-        (waiting && precedes(s->asked, env->self, row_of(s, p)->asked, p))) {
+    if (s->phase == INSIDE || (waiting && precedes(s->asked, env->self, row_of(s, p)->asked, p))) {
         cv_queue_push(&s->deferred, links(s), p);
         return;
     }

@@ -5,8 +5,8 @@
  *   inside   afterwards whoever has a request that the token has not served is put into the queue
  *            that travels with the token, and the first of it gets both
  *
- * A request is the number of entries that its sender has asked for.  The token carries how many each
- * process was served, so everyone can tell a request that is still open from one that is not.
+ * A request is the number of entries that its sender has asked for.  The token carries how many
+ * each process was served, so everyone can tell a request that is still open from one that is not.
  *
  * Cost: 0 or N messages per entry and exit, the token of length N; 0 or 2 message times before the
  * entry.  At the start the token is at the first process.
@@ -14,33 +14,33 @@
  * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice:
  * an old request is already served, and a token counts its moves, so that nobody takes it twice.
  *
- * What breaks it: the crash of the process that has the token, or is about to get it, blocks all others
- * for good.  Anyone else may come back: the number of its last request is the durable prefix.  But a
- * request that it should have heard of while it was down is lost on it, and when it gets the token
- * next, whoever sent that request may wait on. */
+ * What breaks it: the crash of the process that has the token, or is about to get it, blocks all
+ * others for good.  Anyone else may come back: the number of its last request is the durable
+ * prefix.  But a request that it should have heard of while it was down is lost on it, and when it
+ * gets the token next, whoever sent that request may wait on. */
 #include "mutex/mutex.h"
 #include "process/queue.h"
 
 enum { REQUEST, TOKEN, KINDS };
 
 #define REQUEST_FIELDS(F, R) F(R, u64, number, SHOWN)
-#define TOKEN_FIELDS(F, R)   \
-    F(R, u64, moves, INNER)  \
-    F(R, u64, entries, SHOWN) \
+#define TOKEN_FIELDS(F, R)                                                                         \
+    F(R, u64, moves, INNER)                                                                        \
+    F(R, u64, entries, SHOWN)                                                                      \
     F(R, queue, queue, SHOWN)
-#define TOKEN_ROW_FIELDS(F, R)                                 \
-    F(R, link, link, INNER)                                    \
+#define TOKEN_ROW_FIELDS(F, R)                                                                     \
+    F(R, link, link, INNER)                                                                        \
     F(R, u64, served, INNER) /* the newest request that was */
-#define STATE_FIELDS(F, R)                                                \
-    F(R, u64, number, INNER)  /* of my newest request; the durable prefix */ \
-    F(R, u64, moves, INNER)   /* of the token when it was last here */       \
-    F(R, u64, entries, INNER) /* made with the token here */                 \
-    F(R, queue, queue, INNER) /* of the token here */                        \
-    F(R, u32, phase, INNER)                                                  \
+#define STATE_FIELDS(F, R)                                                                         \
+    F(R, u64, number, INNER)  /* of my newest request; the durable prefix */                       \
+    F(R, u64, moves, INNER)   /* of the token when it was last here */                             \
+    F(R, u64, entries, INNER) /* made with the token here */                                       \
+    F(R, queue, queue, INNER) /* of the token here */                                              \
+    F(R, u32, phase, INNER)                                                                        \
     F(R, u32, here, INNER) /* the token is */
-#define ROW_FIELDS(F, R)                                               \
-    F(R, link, link, INNER)                                            \
-    F(R, u64, served, INNER) /* this and the link: of the token here */ \
+#define ROW_FIELDS(F, R)                                                                           \
+    F(R, link, link, INNER)                                                                        \
+    F(R, u64, served, INNER) /* this and the link: of the token here */                            \
     F(R, u64, asked, INNER)  /* the newest request heard of */
 
 CV_RECORD(request, REQUEST_FIELDS);

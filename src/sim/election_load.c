@@ -133,8 +133,16 @@ static bool hopeless(const struct sim *sim) {
 }
 
 static void close(struct sim *sim, uint64_t now, enum run_end end) {
+    const struct election_judge *judge = &sim->election;
+    struct sim_result *result = &sim->result;
     find_parts(sim, false);
     election_judge_close(&sim->election, now, end, sim->part);
+    cv_pid leader = election_judge_leader(judge);
+    result->leader = leader ? sim->topology.ids[leader] : 0;
+    result->rounds = judge->rounds;
+    result->elections = judge->elections;
+    result->leader_changes = judge->unexplained;
+    result->decided_us = judge->decided_us;
 }
 
 const struct sim_load election_load = {open,      handle,      act,    told,     crashed,

@@ -374,9 +374,18 @@ void sim_run(struct sim *sim, const struct sim_config *config, struct trace *tra
     result->hash = rng_mix(sim->hash);
 }
 
+struct properties sim_properties(enum cv_problem problem) {
+    if (problem == CV_ELECTION)
+        return (struct properties){election_property_name, ELECTION_PROPERTIES};
+    return (struct properties){mutex_property_name, MUTEX_PROPERTIES};
+}
+
+const struct verdict *sim_verdicts(const struct sim *sim) {
+    return sim->algorithm->problem == CV_ELECTION ? sim->election.verdict : sim->judge.verdict;
+}
+
 bool sim_violated(const struct sim *sim) {
-    return sim->algorithm->problem == CV_ELECTION ? election_judge_violated(&sim->election)
-                                                  : mutex_judge_violated(&sim->judge);
+    return any_violated(sim_verdicts(sim), sim_properties(sim->algorithm->problem).count);
 }
 
 double sim_delay_hops(const struct sim_result *result, const struct sim_config *config) {

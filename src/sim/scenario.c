@@ -121,6 +121,7 @@ static int settle_names(struct reader *r) {
     char(*names)[ROSTER_NAME_MAX] = calloc(roster.processes + 1, sizeof *names);
     if (!names) return fail(r, "out of memory");
     for (cv_pid p = 1; p <= roster.processes; p++) roster_name(&roster, p, names[p]);
+    free(config->names);
     config->names = names;
     if (r->servers && name_processes(r, r->servers, 1, roster.servers) != 0) return -1;
     if (!r->processes) return 0;
@@ -143,32 +144,44 @@ static int read_order(struct reader *r, struct expectation *e, char *list) {
     return 0;
 }
 
+static int read_leader(struct reader *r, struct expectation *e, const char *name) {
+    struct roster roster = config_roster(&r->scenario->config);
+    e->type = EXPECT_LEADER;
+    e->leader = strcmp(name, "nobody") == 0 ? CV_NOBODY : roster_find(&roster, name);
+    if (e->leader || strcmp(name, "nobody") == 0) return 0;
+    return fail(r, "there is no process '%.40s'", name);
+}
+
 static int read_expectation(struct reader *r, struct expectation *e, char *text) {
     static const char *const numbers[] = {[EXPECT_ENTRIES] = "entries",
                                           [EXPECT_MESSAGES] = "messages",
                                           [EXPECT_OVERLAPS] = "overlaps",
-                                          [EXPECT_REFUSED] = "refused"};
+                                          [EXPECT_REFUSED] = "refused",
+                                          [EXPECT_ROUNDS] = "rounds"};
+    struct properties properties = sim_properties(r->scenario->config.algorithm->problem);
     char *value = rest_of(text);
     if (strcmp(text, "order") == 0) return read_order(r, e, value);
-    for (int i = EXPECT_ENTRIES; i <= EXPECT_REFUSED; i++) {
+    if (strcmp(text, "leader") == 0) return read_leader(r, e, value);
+    for (int i = EXPECT_ENTRIES; i <= EXPECT_ROUNDS; i++) {
         if (strcmp(text, numbers[i]) != 0) continue;
         e->type = (enum expectation_type)i;
         return parse_u64(value, &e->number) == 0
                    ? 0
                    : fail(r, "%s: '%.40s' is not a whole number", text, value);
     }
-    for (int i = 0; i < MUTEX_PROPERTIES; i++) {
-        if (strcmp(text, mutex_property_name[i]) != 0) continue;
+    for (int i = 0; i < properties.count; i++) {
+        if (strcmp(text, properties.name[i]) != 0) continue;
         e->property = i;
         for (int v = UNKNOWN; v <= VIOLATED; v++)
             if (strcmp(value, verdict_word((enum verdict_value)v)) == 0)
                 return e->value = (enum verdict_value)v, 0;
         return fail(r, "%s is held, violated or unknown, not '%.40s'", text, value);
     }
-    return fail(r,
-                "cannot expect '%.40s'; known: exclusion, deadlock, starvation, bounded_wait, "
-                "order, entries, messages, overlaps, refused",
-                text);
+    return fail(
+        r,
+        "cannot expect '%.40s'; known: messages, a verdict, of locks order, entries, overlaps "
+        "and refused, of elections leader and rounds",
+        text);
 }
 
 static int read_body(struct reader *r, char *word, char *rest) {
@@ -246,20 +259,29 @@ size_t scenario_check(const struct scenario *scenario, const char *path, const s
     const uint64_t numbers[] = {[EXPECT_ENTRIES] = sim->result.entries,
                                 [EXPECT_MESSAGES] = sim->result.messages,
                                 [EXPECT_OVERLAPS] = sim->judge.overlaps,
-                                [EXPECT_REFUSED] = sim->judge.writes_refused};
+                                [EXPECT_REFUSED] = sim->judge.writes_refused,
+                                [EXPECT_ROUNDS] = sim->result.rounds};
     static const char *const names[] = {[EXPECT_ENTRIES] = "entries",
                                         [EXPECT_MESSAGES] = "messages",
                                         [EXPECT_OVERLAPS] = "overlaps",
-                                        [EXPECT_REFUSED] = "refused writes"};
+                                        [EXPECT_REFUSED] = "refused writes",
+                                        [EXPECT_ROUNDS] = "rounds"};
     size_t unmet = 0;
     for (size_t i = 0; i < scenario->expectation_count; i++) {
         const struct expectation *e = &scenario->expectations[i];
         if (e->type == EXPECT_VERDICT) {
-            const struct verdict *verdict = &sim->judge.verdict[e->property];
+            const struct verdict *verdict = &sim_verdicts(sim)[e->property];
             if (verdict->value == e->value) continue;
             fprintf(out, "%s:%d: %s: %s, not %s as expected\n", path, e->line,
-                    mutex_property_name[e->property], verdict_word(verdict->value),
-                    verdict_word(e->value));
+                    sim_properties(sim->algorithm->problem).name[e->property],
+                    verdict_word(verdict->value), verdict_word(e->value));
+        } else if (e->type == EXPECT_LEADER) {
+            char is[ROSTER_NAME_MAX], wanted[ROSTER_NAME_MAX];
+            cv_pid leader = election_judge_leader(&sim->election);
+            if (leader == e->leader) continue;
+            fprintf(out, "%s:%d: %s leads, not %s as expected\n", path, e->line,
+                    roster_name(&sim->roster, leader, is),
+                    roster_name(&sim->roster, e->leader, wanted));
         } else if (e->type == EXPECT_ORDER) {
             if (order_met(e, trace)) continue;
             fprintf(out, "%s:%d: they entered in another order\n", path, e->line);

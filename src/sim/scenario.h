@@ -20,6 +20,8 @@ enum expectation_type {
     EXPECT_MESSAGES, /* number */
     EXPECT_OVERLAPS, /* number */
     EXPECT_REFUSED,  /* number */
+    EXPECT_ROUNDS,   /* number */
+    EXPECT_LEADER,   /* who leads at the end; CV_NOBODY: nobody, or several */
     EXPECT_ORDER,    /* of entries: pids */
 };
 
@@ -29,6 +31,7 @@ struct expectation {
     int property;
     enum verdict_value value;
     uint64_t number;
+    cv_pid leader;
     cv_pid *order; /* owned */
     size_t order_count;
 };

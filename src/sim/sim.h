@@ -26,6 +26,10 @@ struct sim_result {
     uint64_t delay_us, wait_us; /* summed over the entries: since wanted and free, since wanted */
     uint64_t wait_us_max, overtakes_max;
     uint64_t entries_squared; /* summed over the competitors */
+    /* Elections: */
+    uint64_t rounds, elections, leader_changes; /* changes that no failure explains */
+    uint64_t leader;     /* the id of the one leader at the end, 0: none or unknown */
+    uint64_t decided_us; /* when the last process made up its mind */
 };
 
 /* Message times before the entry, on average; NAN when nobody entered or messages take no time. */
@@ -174,6 +178,11 @@ void sim_close(struct sim *sim);
 /* Runs a checked configuration to its end; `trace` may be NULL.  Never fails. */
 void sim_run(struct sim *sim, const struct sim_config *config, struct trace *trace);
 
+/* What is judged in runs of this problem, and the verdicts of the last run, in the same order. */
+struct properties sim_properties(enum cv_problem problem);
+const struct verdict *sim_verdicts(const struct sim *sim);
+bool sim_violated(const struct sim *sim);
+
 /* ---- Between the simulator's files ---- */
 
 /* run.c */
@@ -188,7 +197,6 @@ static inline void *sim_state(const struct sim *sim, cv_pid p, enum sim_machine 
 static inline enum sim_machine sim_machine_of(const struct sim_event *event) {
     return event->flags & EVENT_OF_DETECTOR ? DETECTOR : ALGORITHM;
 }
-bool sim_violated(const struct sim *sim);
 
 /* network.c */
 void network_open(struct sim *sim);

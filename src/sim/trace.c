@@ -90,7 +90,7 @@ static void keep_attempt(struct trace *trace, cv_pid p, size_t end) {
         const struct trace_entry *entry = &trace->entry[i];
         if (entry->process != p) continue;
         keep_causes(trace, (uint32_t)i);
-        if (entry->type == TR_ASK) break;
+        if (entry->type == TR_ASK || entry->type == TR_CAMPAIGN) break;
     }
 }
 
@@ -139,7 +139,24 @@ static void keep_losses(struct trace *trace) {
     }
 }
 
-void trace_cut(struct trace *trace, const struct mutex_judge *judge) {
+/* How both leaders came to lead; when there was only one, or none, everything led there. */
+void trace_cut_election(struct trace *trace, const struct election_judge *judge) {
+    size_t end = trace->count - 1, leads[2] = {0, 0};
+    if (trace->count < 2 || !judge->culprit[0]) return;
+    for (size_t i = 1; i <= end; i++)
+        for (int k = 0; k < 2; k++)
+            if (trace->entry[i].type == TR_ELECTED &&
+                trace->entry[i].process == judge->culprit[k] &&
+                trace->entry[i].time_us <= judge->verdict[UNIQUENESS].at_us)
+                leads[k] = i;
+    if (!leads[0] || !leads[1]) return;
+    trace->cut = true;
+    end = leads[0] > leads[1] ? leads[0] : leads[1];
+    for (int k = 0; k < 2; k++) keep_attempt(trace, judge->culprit[k], leads[k]);
+    keep_context(trace, end);
+}
+
+void trace_cut_lock(struct trace *trace, const struct mutex_judge *judge) {
     if (trace->count < 2) return;
     size_t end = trace->count - 1;
     trace->cut = true;

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "judge/election.h"
 #include "judge/mutex.h"
 #include "sim/config.h"
 
@@ -76,7 +77,8 @@ void trace_state(struct trace *trace, uint32_t entry, const void *state, uint32_
 
 /* Cuts the trace down to what led to the first violation: the causes of both stays inside, or of
  * each unended wait, and the faults that they met. */
-void trace_cut(struct trace *trace, const struct mutex_judge *judge);
+void trace_cut_lock(struct trace *trace, const struct mutex_judge *judge);
+void trace_cut_election(struct trace *trace, const struct election_judge *judge);
 
 static inline bool trace_shows(const struct trace *trace, size_t index) {
     return !trace->cut || trace->entry[index].kept;

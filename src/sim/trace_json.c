@@ -6,7 +6,7 @@
 #include "sim/trace.h"
 
 /* What an entry says beyond when, who and why. */
-enum { HAS_PEER = 1, HAS_MESSAGE = 2, HAS_ARGUMENT = 4 };
+enum { HAS_PEER = 1, HAS_MESSAGE = 2, HAS_ARGUMENT = 4, HAS_NEWS = 8 /* an argument but 0 */ };
 
 static const struct {
     const char *name;
@@ -16,12 +16,16 @@ static const struct {
     [TR_START] = {"start", 0},
     [TR_ASK] = {"ask", 0},
     [TR_DONE] = {"done", 0},
+    [TR_CAMPAIGN] = {"campaign", 0},
+    [TR_ELECTED] = {"elected", HAS_NEWS},
+    [TR_FOLLOWS] = {"follows", HAS_NEWS},
+    [TR_LEADERLESS] = {"leaderless", 0},
     [TR_SEND] = {"send", HAS_PEER | HAS_MESSAGE},
     [TR_RECEIVE] = {"receive", HAS_PEER | HAS_MESSAGE},
     [TR_LOST] = {"lost", HAS_PEER | HAS_MESSAGE},
     [TR_TIMER] = {"timer", HAS_ARGUMENT},
     [TR_CHOICE] = {"choice", HAS_ARGUMENT},
-    [TR_ENTER] = {"enter", HAS_ARGUMENT},
+    [TR_ENTER] = {"enter", HAS_NEWS},
     [TR_LEAVE] = {"leave", 0},
     [TR_WRITE] = {"write", HAS_ARGUMENT},
     [TR_REFUSED] = {"refused", HAS_ARGUMENT},
@@ -106,8 +110,9 @@ static void put_entry(FILE *out, const struct trace *trace, size_t index) {
         put_name(out, trace, entry->peer);
     }
     if (has & HAS_MESSAGE) put_message(out, trace, entry);
-    if (has & HAS_ARGUMENT && (entry->arg || entry->type != TR_ENTER)) /* no token is no news */
+    if (has & HAS_ARGUMENT || (has & HAS_NEWS && entry->arg))
         fprintf(out, ",\"arg\":%llu", (unsigned long long)entry->arg);
+    if (entry->term) fprintf(out, ",\"term\":%u", entry->term);
     if (entry->note) {
         fputs(",\"state\":", out);
         put_string(out, trace->text + entry->note);

@@ -274,6 +274,23 @@ static void show_fault(struct diagram *d, const struct trace_entry *entry, cv_pi
     }
 }
 
+static void show_election(const struct diagram *d, const struct trace_entry *entry) {
+    char term[32] = "";
+    if (entry->term) snprintf(term, sizeof term, " in term %u", entry->term);
+    switch (entry->type) {
+    case TR_CAMPAIGN: note(d, entry->process, entry->process, "wants an election"); break;
+    case TR_ELECTED: note(d, entry->process, entry->process, "👑 leads%s", term); break;
+    case TR_FOLLOWS:
+        if (entry->arg)
+            note(d, entry->process, entry->process, "follows %llu%s",
+                 (unsigned long long)entry->arg, term);
+        else
+            note(d, entry->process, entry->process, "knows that there is a leader%s", term);
+        break;
+    default: note(d, entry->process, entry->process, "has no leader any more"); break;
+    }
+}
+
 static void show_step(struct diagram *d, size_t i, cv_pid last) {
     const struct trace_entry *entry = &d->trace->entry[i];
     cv_pid p = entry->process;
@@ -284,6 +301,10 @@ static void show_step(struct diagram *d, size_t i, cv_pid last) {
         if (i + 1 == d->trace->count || d->trace->entry[i + 1].type != TR_SEND)
             note(d, p, p, "wants the lock");
         break;
+    case TR_CAMPAIGN:
+    case TR_ELECTED:
+    case TR_FOLLOWS:
+    case TR_LEADERLESS: show_election(d, entry); break;
     case TR_RECEIVE:
         arrow(d, entry->peer, "->>", p, trace_message(d->trace, entry, message, sizeof message));
         break;
@@ -325,9 +346,11 @@ void trace_write_mermaid(const struct trace *trace, const char *title, FILE *out
     put_participants(&d);
     show_steps(&d);
     fputs("```\n", out);
-    if (d.steps_left || trace->full)
-        fprintf(out, "\nThe diagram ends after %d steps; %zu%s more are left out.\n", STEPS_MAX,
-                d.steps_left, trace->full ? " or" : "");
+    if (d.steps_left)
+        fprintf(out, "\nOnly the first %d steps are shown; %zu more are left out.\n", STEPS_MAX,
+                d.steps_left);
+    if (trace->full)
+        fprintf(out, "\nThe run went on: its trace ends after %d entries.\n", TRACE_ENTRIES_MAX);
     free(d.occurs);
     free(d.inside);
     free(d.state);

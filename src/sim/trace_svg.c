@@ -29,6 +29,7 @@ static const char style[] =
     ".grid { stroke: #f1f5f9; }\n"
     ".waiting { fill: #fcd34d; }\n"
     ".inside { fill: #16a34a; }\n"
+    ".leads { fill: #3b82f6; }\n"
     ".both { fill: #dc2626; }\n"
     ".overlap { fill: #dc2626; fill-opacity: 0.13; }\n"
     ".partition { fill: #8b5cf6; fill-opacity: 0.10; stroke: #8b5cf6; stroke-dasharray: 5 4; }\n"
@@ -55,6 +56,12 @@ static const char shapes[] =
     "<circle id=\"write\" r=\"3.5\" fill=\"#fff\" stroke=\"#14532d\" stroke-width=\"1.6\"/>\n"
     "<g id=\"refused\"><circle r=\"6\" fill=\"#fff\" stroke=\"#dc2626\" stroke-width=\"2\"/>"
     "<path d=\"M-4 4L4 -4\" stroke=\"#dc2626\" stroke-width=\"2\"/></g>\n"
+    "<path id=\"campaign\" d=\"M0 0V-9H8L6 -6.5L8 -4H0\" fill=\"#fde68a\" stroke=\"#92400e\""
+    " stroke-width=\"1.4\"/>\n"
+    "<path id=\"elected\" d=\"M-7 5L-8 -5L-3.5 -1L0 -7L3.5 -1L8 -5L7 5Z\" fill=\"#fbbf24\""
+    " stroke=\"#92400e\" stroke-width=\"1.2\"/>\n"
+    "<circle id=\"follows\" r=\"3.5\" fill=\"#3b82f6\" stroke=\"#fff\"/>\n"
+    "<circle id=\"leaderless\" r=\"3.5\" fill=\"#fff\" stroke=\"#3b82f6\" stroke-width=\"1.6\"/>\n"
     "<path id=\"suspect\" d=\"M0 -6L6 5H-6Z\" fill=\"#fff\" stroke=\"#b45309\""
     " stroke-width=\"1.6\"/>\n"
     "<path id=\"trust\" d=\"M0 6L6 -5H-6Z\" fill=\"#fff\" stroke=\"#15803d\""
@@ -71,6 +78,8 @@ static const struct {
                       "inside"},
     [SHAPE_OVERLAP] = {"<rect class=\"both\" x=\"-12\" y=\"-6\" width=\"24\" height=\"12\"/>",
                        "inside with another"},
+    [SHAPE_LEADS] = {"<rect class=\"leads\" x=\"-12\" y=\"-5\" width=\"24\" height=\"10\"/>",
+                     "leads"},
     [SHAPE_DOWN] = {"<path class=\"down\" d=\"M-12 0H12\"/>", "is down"},
     [SHAPE_PAUSED] = {"<rect class=\"paused\" x=\"-12\" y=\"-4\" width=\"24\" height=\"8\"/>",
                       "pauses"},
@@ -83,6 +92,10 @@ static const struct {
     [SHAPE_CHOICE] = {"<use xlink:href=\"#choice\"/>", "draws a number"},
     [SHAPE_WRITE] = {"<use xlink:href=\"#write\"/>", "writes with its fencing token"},
     [SHAPE_REFUSED] = {"<use xlink:href=\"#refused\"/>", "the resource refuses the write"},
+    [SHAPE_CAMPAIGN] = {"<use xlink:href=\"#campaign\" y=\"4\"/>", "wants an election"},
+    [SHAPE_ELECTED] = {"<use xlink:href=\"#elected\"/>", "is elected"},
+    [SHAPE_FOLLOWS] = {"<use xlink:href=\"#follows\"/>", "follows a leader"},
+    [SHAPE_LEADERLESS] = {"<use xlink:href=\"#leaderless\"/>", "knows of no leader"},
     [SHAPE_SUSPECT] = {"<use xlink:href=\"#suspect\"/>", "suspects another"},
     [SHAPE_TRUST] = {"<use xlink:href=\"#trust\"/>", "trusts it again"},
     [SHAPE_LOST] = {"<path class=\"lost\" d=\"M-14 0H4\"/>"
@@ -144,11 +157,14 @@ static void put_axis(const struct layout *layout, FILE *out) {
     for (size_t i = 0, end; i < layout->moment_count; i = end) {
         for (end = i + 1; end < layout->moment_count && !layout->moment[end].after_silence;) end++;
         uint64_t from = layout->moment[i].time_us, to = layout->moment[end - 1].time_us;
-        uint64_t first = (from + step - 1) / step * step;
+        uint64_t first = from - from % step;
+        if (first < from && first <= UINT64_MAX - step) first += step;
         if (i) put_break(layout, &layout->moment[i], out);
-        if (first > to) last = put_tick(layout, from, last, out);
-        for (uint64_t time = first; time <= to && time >= first; time += step)
+        if (first > to || first < from) first = from;
+        for (uint64_t time = first;; time += step) {
             last = put_tick(layout, time, last, out);
+            if (to - time < step) break;
+        }
     }
 }
 
@@ -187,25 +203,35 @@ static void put_head(int width, int height, FILE *out) {
     fprintf(out, "</defs>\n<rect width=\"%d\" height=\"%d\" fill=\"#fff\"/>\n", width, height);
 }
 
+/* What the picture leaves out, from the bottom line up. */
+static void put_remarks(const struct layout *layout, int y, FILE *out) {
+    char text[SVG_TEXT_MAX];
+    if (layout->trace->full) {
+        snprintf(text, sizeof text, "The run went on: its trace ends after %d entries.",
+                 TRACE_ENTRIES_MAX);
+        svg_label(out, "legend", 20, y, text);
+        y -= LEGEND_LINE;
+    }
+    if (layout->left_out) {
+        snprintf(text, sizeof text, "Only the first %zu entries are drawn; %zu more are left out.",
+                 layout->drawn_count, layout->left_out);
+        svg_label(out, "legend", 20, y, text);
+    }
+}
+
 void trace_write_svg(const struct trace *trace, const char *title, FILE *out) {
     struct layout layout;
     layout_open(&layout, trace);
     int width = layout.right + 40, below = layout.bottom + AXIS_BELOW + LEGEND_BELOW;
     if (width < WIDTH_MIN) width = WIDTH_MIN;
-    bool partial = layout.left_out || trace->full;
-    int height = below + put_legend(&layout, width, below, NULL) + (partial ? LEGEND_LINE : 0);
+    int height = below + put_legend(&layout, width, below, NULL) +
+                 LEGEND_LINE * ((layout.left_out > 0) + trace->full);
     put_head(width, height, out);
     if (title && *title) svg_label(out, "title", 20, 30, title);
     put_axis(&layout, out);
     svg_parts(&layout, out);
     put_legend(&layout, width, below, out);
-    if (partial) {
-        char text[SVG_TEXT_MAX];
-        snprintf(text, sizeof text,
-                 "Only the first %zu entries are drawn; %zu%s more are left out.",
-                 layout.drawn_count, layout.left_out, trace->full ? " or" : "");
-        svg_label(out, "legend", 20, height - 14, text);
-    }
+    put_remarks(&layout, height - 14, out);
     fputs("</svg>\n", out);
     layout_close(&layout);
 }

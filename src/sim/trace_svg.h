@@ -18,6 +18,7 @@ enum shape {
     SHAPE_NONE,
     SHAPE_WAITING, /* stretches of a line */
     SHAPE_INSIDE,
+    SHAPE_LEADS,
     SHAPE_DOWN,
     SHAPE_PAUSED,
     SHAPE_OVERLAP, /* stretches of the whole picture */
@@ -29,6 +30,10 @@ enum shape {
     SHAPE_CHOICE,
     SHAPE_WRITE,
     SHAPE_REFUSED,
+    SHAPE_CAMPAIGN,
+    SHAPE_ELECTED,
+    SHAPE_FOLLOWS,
+    SHAPE_LEADERLESS,
     SHAPE_SUSPECT,
     SHAPE_TRUST,
     SHAPE_MESSAGE, /* arrows */

@@ -91,6 +91,7 @@ static void put_spans(const struct layout *layout, FILE *out) {
     for (size_t i = 0; i < layout->span_count; i++) {
         const struct span *span = &layout->span[i];
         if (span->shape == SHAPE_WAITING) put_bar(out, "waiting", span->y, 6, span->from, span->to);
+        if (span->shape == SHAPE_LEADS) put_bar(out, "leads", span->y, 10, span->from, span->to);
         if (span->shape == SHAPE_INSIDE) {
             put_bar(out, "inside", span->y, 14, span->from, span->to);
             put_shared(layout, span, out);
@@ -157,9 +158,11 @@ static void put_label_along(const struct label *label, const char *colour, FILE 
 
 static void put_marks(const struct layout *layout, FILE *out) {
     static const char *const names[SHAPES] = {
-        [SHAPE_CRASH] = "crash",     [SHAPE_SAVED] = "saved",     [SHAPE_AMNESIA] = "amnesia",
-        [SHAPE_TIMER] = "timer",     [SHAPE_CHOICE] = "choice",   [SHAPE_WRITE] = "write",
-        [SHAPE_REFUSED] = "refused", [SHAPE_SUSPECT] = "suspect", [SHAPE_TRUST] = "trust"};
+        [SHAPE_CRASH] = "crash",     [SHAPE_SAVED] = "saved",           [SHAPE_AMNESIA] = "amnesia",
+        [SHAPE_TIMER] = "timer",     [SHAPE_CHOICE] = "choice",         [SHAPE_WRITE] = "write",
+        [SHAPE_REFUSED] = "refused", [SHAPE_CAMPAIGN] = "campaign",     [SHAPE_ELECTED] = "elected",
+        [SHAPE_FOLLOWS] = "follows", [SHAPE_LEADERLESS] = "leaderless", [SHAPE_SUSPECT] = "suspect",
+        [SHAPE_TRUST] = "trust"};
     for (size_t i = 0; i < layout->mark_count; i++) {
         const struct mark *mark = &layout->mark[i];
         fprintf(out, "<use xlink:href=\"#%s\" x=\"%d\" y=\"%d\"/>\n", names[mark->shape], mark->x,

@@ -84,15 +84,25 @@ static void try(struct search *search, struct label label, double cost) {
 static void describe_mark(const struct trace *trace, const struct mark *mark,
                           char text[LABEL_MAX]) {
     const struct trace_entry *entry = &trace->entry[mark->entry];
-    char peer[ROSTER_NAME_MAX];
+    char peer[ROSTER_NAME_MAX], term[32] = "";
     unsigned long long arg = entry->arg;
     roster_name(&trace->roster, entry->peer, peer);
+    if (entry->term) snprintf(term, sizeof term, " in term %u", entry->term);
     switch (mark->shape) {
     case SHAPE_TIMER: snprintf(text, LABEL_MAX, "timeout"); break;
     case SHAPE_CHOICE: snprintf(text, LABEL_MAX, "draws %llu", arg); break;
     case SHAPE_AMNESIA: snprintf(text, LABEL_MAX, "amnesia"); break;
     case SHAPE_WRITE: snprintf(text, LABEL_MAX, "writes, token %llu", arg); break;
     case SHAPE_REFUSED: snprintf(text, LABEL_MAX, "token %llu refused", arg); break;
+    case SHAPE_CAMPAIGN: snprintf(text, LABEL_MAX, "wants an election"); break;
+    case SHAPE_ELECTED: snprintf(text, LABEL_MAX, "leads%s", term); break;
+    case SHAPE_FOLLOWS:
+        if (arg)
+            snprintf(text, LABEL_MAX, "follows %llu%s", arg, term);
+        else
+            snprintf(text, LABEL_MAX, "knows of a leader%s", term);
+        break;
+    case SHAPE_LEADERLESS: snprintf(text, LABEL_MAX, "no leader"); break;
     case SHAPE_SUSPECT: snprintf(text, LABEL_MAX, "suspects %s", peer); break;
     case SHAPE_TRUST: snprintf(text, LABEL_MAX, "trusts %s", peer); break;
     default: text[0] = 0; break;

@@ -48,6 +48,9 @@ static void follow(struct layout *layout, struct open_spans *open, const struct 
         begin_span(open, SHAPE_INSIDE, p, x);
         break;
     case TR_LEAVE: end_span(layout, open, SHAPE_INSIDE, p, x); break;
+    case TR_ELECTED: begin_span(open, SHAPE_LEADS, p, x); break;
+    case TR_FOLLOWS:
+    case TR_LEADERLESS: end_span(layout, open, SHAPE_LEADS, p, x); break;
     case TR_CRASH:
         for (enum shape shape = SHAPE_WAITING; shape < SHAPE_OVERLAP; shape++)
             end_span(layout, open, shape, p, x);
@@ -91,6 +94,10 @@ static enum shape mark_of(const struct trace_entry *entry) {
     case TR_CHOICE: return SHAPE_CHOICE;
     case TR_WRITE: return SHAPE_WRITE;
     case TR_REFUSED: return SHAPE_REFUSED;
+    case TR_CAMPAIGN: return SHAPE_CAMPAIGN;
+    case TR_ELECTED: return SHAPE_ELECTED;
+    case TR_FOLLOWS: return SHAPE_FOLLOWS;
+    case TR_LEADERLESS: return SHAPE_LEADERLESS;
     case TR_SUSPECT: return SHAPE_SUSPECT;
     case TR_TRUST: return SHAPE_TRUST;
     default: return SHAPE_NONE;

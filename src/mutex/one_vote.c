@@ -1,0 +1,359 @@
+/* maekawa and ricart-agrawala-majority: every process has one vote, which it gives to one at a
+ * time.
+ *
+ *   requester                           each member of its quorum, itself among them
+ *     idle    --REQUEST--> all          queues it by (clock, process); when its vote is free,
+ *     waiting <--GRANT--                the first of the queue gets it
+ *     inside  with enough votes; afterwards  --RELEASE--> all
+ *
+ * maekawa: the quorum is a set of about sqrt(N), any two of which meet; it takes all of its votes.
+ * ricart-agrawala-majority: the quorum is everyone, and a majority of the votes is enough.  GRANT
+ * is called OK there, and FAILED is NOT-OK.  So an OK is a vote: it is held until it is released.
+ *
+ * Votes can split so that nobody has enough.  Then those of the later requests move to the
+ * earliest:
+ *   - a request that must wait behind another is told FAILED, at once or when it is overtaken in
+ * the queue (this second case is Sanders's correction of Maekawa);
+ *   - a request before the one that has the vote makes its giver  --INQUIRE--> the latter, who
+ *     answers  --YIELD-->  when it is not inside and FAILED anywhere, now or later, and so cannot
+ *     count on entering before; it goes back into the queue, and the first of the queue gets the
+ * vote. So the earliest request of all gets every vote that it needs, and waits for no more than
+ * those inside. With the option `plain` these messages are left out, and the split is a deadlock.
+ *
+ * Cost: 3(K-1) messages per entry and exit when nobody else wants in, K the size of the quorum (N
+ * for the majority), and up to 6(K-1) under load; 2 message times before the entry.
+ *
+ * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice:
+ * requests and votes have numbers.
+ *
+ * What breaks it: a crash blocks those who need the vote of the one that crashed: with a majority,
+ * nobody as long as fewer than half are down and none of these had asked or was inside.  The vote
+ * and the number of the last request are the durable prefix; who comes back releases what it asked
+ * for, but not the queue that it had.  With amnesia it votes twice, and two may be inside. */
+#include "mutex/mutex.h"
+#include "mutex/quorum_sets.h"
+#include "process/queue.h"
+
+enum { REQUEST, RELEASE, FAILED, GRANT, INQUIRE, YIELD, KINDS }; /* from GRANT on, about a vote */
+enum { PLAIN, OPTIONS }; /* the majority has none: it reads as 0 */
+enum { NO_ANSWER, GRANTED, REFUSED };
+
+#define NUMBERED_FIELDS(F, R) F(R, u64, number, SHOWN) /* the clock of the request */
+#define VOTE_FIELDS(F, R)                                                                          \
+    F(R, u64, number, SHOWN)                                                                       \
+    F(R, u64, serial, INNER) /* of the vote, by its giver */
+#define STATE_FIELDS(F, R)                                                                         \
+    F(R, u64, asked, INNER)  /* the clock of my newest request */                                  \
+    F(R, u64, voted, INNER)  /* the request that has my vote */                                    \
+    F(R, u64, serial, INNER) /* of the vote */                                                     \
+    F(R, pid, holder, SHOWN) /* who has it; durable up to here */                                  \
+    F(R, u32, phase, INNER)                                                                        \
+    F(R, u64, clock, INNER)                                                                        \
+    F(R, queue, queue, SHOWN)   /* who waits for my vote */                                        \
+    F(R, u32, inquired, INNER)  /* I have asked the holder for it */                               \
+    F(R, u32, members, INNER)   /* of my quorum */                                                 \
+    F(R, u32, needed, INNER)    /* votes to enter */                                               \
+    F(R, u32, granted, INNER)   /* votes that I have */                                            \
+    F(R, u32, refused, INNER)   /* members whose newest answer is FAILED, or that I yielded to */  \
+    F(R, u32, inquiries, INNER) /* members that I have not answered */
+#define ROW_FIELDS(F, R)                                                                           \
+    F(R, link, link, INNER)                                                                        \
+    F(R, u64, number, INNER)   /* the newest request seen from this process */                     \
+    F(R, u64, serial, INNER)   /* the newest vote seen from it */                                  \
+    F(R, u32, answer, INNER)   /* to my request */                                                 \
+    F(R, u32, inquired, INNER) /* it wants its vote back */
+
+CV_RECORD(numbered, NUMBERED_FIELDS);
+CV_RECORD(vote, VOTE_FIELDS);
+CV_RECORD(state, STATE_FIELDS);
+CV_RECORD(row, ROW_FIELDS);
+
+static struct row *row_of(struct state *s, cv_pid p) { return (struct row *)(s + 1) + (p - 1); }
+
+static struct cv_links links(struct state *s) {
+    return (struct cv_links){(unsigned char *)(s + 1), sizeof(struct row), 1};
+}
+
+/* ---- Messages, and what would be messages to oneself ---- */
+
+static void handle(struct state *s, const struct cv_env *env, cv_pid from, uint16_t kind,
+                   uint64_t number, uint64_t serial, struct cv_out *out);
+
+static void say(struct state *s, const struct cv_env *env, cv_pid to, uint16_t kind,
+                uint64_t number, uint64_t serial, struct cv_out *out) {
+    if (to == env->self)
+        handle(s, env, to, kind, number, serial, out);
+    else if (kind >= GRANT)
+        cv_send(out, to, kind, vote, .number = number, .serial = serial);
+    else
+        cv_send(out, to, kind, numbered, .number = number);
+}
+
+static struct quorum_set my_quorum(const struct state *s, const struct cv_env *env) {
+    bool all = s->members == env->processes;
+    return all ? quorum_of_all(env->processes) : quorum_set(env->processes);
+}
+
+static void say_to_quorum(struct state *s, const struct cv_env *env, uint16_t kind,
+                          struct cv_out *out) {
+    struct quorum_set set = my_quorum(s, env);
+    for (uint32_t i = 0; i < set.size; i++)
+        say(s, env, quorum_member(&set, env->processes, env->self, i), kind, s->asked, 0, out);
+}
+
+/* ---- The giver of a vote ---- */
+
+/* Later requests mostly come later, so the place is sought from the end. */
+static void enqueue(struct state *s, cv_pid p) {
+    struct cv_links l = links(s);
+    uint64_t number = row_of(s, p)->number;
+    cv_pid before = s->queue.last;
+    while (before && precedes(number, p, row_of(s, before)->number, before))
+        before = cv_link(l, before)->prev;
+    cv_pid behind = before ? cv_link(l, before)->next : s->queue.first;
+    *cv_link(l, p) = (struct cv_link){.next = behind, .prev = before};
+    *(before ? &cv_link(l, before)->next : &s->queue.first) = p;
+    *(behind ? &cv_link(l, behind)->prev : &s->queue.last) = p;
+}
+
+static bool before_holder(struct state *s, cv_pid p) {
+    return precedes(row_of(s, p)->number, p, s->voted, s->holder);
+}
+
+static void vote_for_next(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    if (s->holder || !s->queue.first) return;
+    s->holder = cv_queue_pop(&s->queue, links(s));
+    s->voted = row_of(s, s->holder)->number;
+    s->serial++;
+    s->inquired = 0;
+    cv_save(out);
+    say(s, env, s->holder, GRANT, s->voted, s->serial, out);
+}
+
+/* Somebody has the vote and p has joined the queue. */
+static void refuse_or_inquire(struct state *s, const struct cv_env *env, cv_pid p,
+                              struct cv_out *out) {
+    if (s->queue.first != p || !before_holder(s, p)) {
+        say(s, env, p, FAILED, row_of(s, p)->number, 0, out);
+        return;
+    }
+    bool inquire = !s->inquired;
+    cv_pid overtaken = row_of(s, p)->link.next;
+    s->inquired = 1;
+    if (overtaken && before_holder(s, overtaken)) /* it has not been told yet */
+        say(s, env, overtaken, FAILED, row_of(s, overtaken)->number, 0, out);
+    if (inquire) say(s, env, s->holder, INQUIRE, s->voted, s->serial, out);
+}
+
+static void on_request(struct state *s, const struct cv_env *env, cv_pid p, uint64_t number,
+                       struct cv_out *out) {
+    struct row *row = row_of(s, p);
+    if (number <= row->number) return; /* a duplicate, or released already */
+    if (s->clock < number) s->clock = number;
+    if (s->holder == p) s->holder = CV_NOBODY; /* its RELEASE is still on the way, or was lost */
+    if (cv_queued(&s->queue, links(s), p)) cv_queue_remove(&s->queue, links(s), p);
+    row->number = number;
+    enqueue(s, p);
+    if (!s->holder)
+        vote_for_next(s, env, out);
+    else if (!env->option[PLAIN])
+        refuse_or_inquire(s, env, p, out);
+}
+
+static void on_release(struct state *s, const struct cv_env *env, cv_pid p, uint64_t number,
+                       struct cv_out *out) {
+    struct row *row = row_of(s, p);
+    if (s->holder == p && s->voted == number) {
+        s->holder = CV_NOBODY;
+        cv_save(out);
+    } else if (cv_queued(&s->queue, links(s), p) && row->number <= number) {
+        cv_queue_remove(&s->queue, links(s), p); /* it had enough votes without mine, or crashed */
+    }
+    if (row->number < number) row->number = number; /* its REQUEST may still be on the way */
+    vote_for_next(s, env, out);
+}
+
+static void on_yield(struct state *s, const struct cv_env *env, cv_pid p, uint64_t serial,
+                     struct cv_out *out) {
+    if (s->holder != p || s->serial != serial) return;
+    s->holder = CV_NOBODY;
+    enqueue(s, p);
+    vote_for_next(s, env, out);
+}
+
+/* ---- The requester ---- */
+
+static void acquire(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    struct quorum_set set = my_quorum(s, env);
+    s->phase = WAITING;
+    s->asked = ++s->clock;
+    s->granted = s->refused = s->inquiries = 0;
+    for (uint32_t i = 0; i < set.size; i++) {
+        struct row *row = row_of(s, quorum_member(&set, env->processes, env->self, i));
+        row->answer = NO_ANSWER;
+        row->inquired = 0;
+    }
+    cv_save(out);
+    say_to_quorum(s, env, REQUEST, out);
+}
+
+static void yield_to(struct state *s, const struct cv_env *env, cv_pid p, struct cv_out *out) {
+    struct row *row = row_of(s, p);
+    s->granted--, s->refused++;
+    s->inquiries -= row->inquired;
+    row->answer = REFUSED;
+    row->inquired = 0;
+    say(s, env, p, YIELD, s->asked, row->serial, out);
+}
+
+/* A first refusal: nobody who wants a vote back is kept waiting any longer. */
+static void yield_to_all(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    struct quorum_set set = my_quorum(s, env);
+    for (uint32_t i = 0; i < set.size && s->inquiries; i++) {
+        cv_pid p = quorum_member(&set, env->processes, env->self, i);
+        if (s->phase == WAITING && row_of(s, p)->inquired) yield_to(s, env, p, out);
+    }
+}
+
+static void on_failed(struct state *s, const struct cv_env *env, cv_pid p, struct cv_out *out) {
+    struct row *row = row_of(s, p);
+    if (row->answer != NO_ANSWER) return; /* overtaken by the vote, or a duplicate */
+    row->answer = REFUSED;
+    s->refused++;
+    yield_to_all(s, env, out);
+}
+
+static void on_grant(struct state *s, cv_pid p, uint64_t serial, struct cv_out *out) {
+    struct row *row = row_of(s, p);
+    if (serial <= row->serial) return; /* a duplicate, or given back already */
+    row->serial = serial;
+    s->refused -= row->answer == REFUSED;
+    row->answer = GRANTED;
+    if (++s->granted < s->needed) return;
+    s->phase = INSIDE;
+    cv_tell(out, CV_ENTERED, 0);
+}
+
+static void on_inquire(struct state *s, const struct cv_env *env, cv_pid p, uint64_t serial,
+                       struct cv_out *out) {
+    struct row *row = row_of(s, p);
+    if (serial > row->serial) on_grant(s, p, serial, out); /* it overtook the vote itself */
+    if (s->phase != WAITING || serial < row->serial || row->answer != GRANTED || row->inquired)
+        return;
+    if (s->refused) {
+        yield_to(s, env, p, out);
+    } else {
+        row->inquired = 1;
+        s->inquiries++;
+    }
+}
+
+/* ---- Both ---- */
+
+static void handle(struct state *s, const struct cv_env *env, cv_pid from, uint16_t kind,
+                   uint64_t number, uint64_t serial, struct cv_out *out) {
+    bool wanted = s->phase == WAITING && number == s->asked;
+    if (kind == REQUEST)
+        on_request(s, env, from, number, out);
+    else if (kind == RELEASE)
+        on_release(s, env, from, number, out);
+    else if (kind == YIELD)
+        on_yield(s, env, from, serial, out);
+    else if (kind == FAILED && wanted)
+        on_failed(s, env, from, out);
+    else if (kind == GRANT && wanted) /* one that comes later is released with the others */
+        on_grant(s, from, serial, out);
+    else if (kind == INQUIRE && wanted)
+        on_inquire(s, env, from, serial, out);
+}
+
+static void receive(struct state *s, const struct cv_env *env, const struct cv_event *e,
+                    struct cv_out *out) {
+    const struct numbered *m = e->body;
+    const struct vote *vote = e->body;
+    handle(s, env, e->from, e->kind, m->number, e->kind >= GRANT ? vote->serial : 0, out);
+}
+
+static void step(struct state *s, const struct cv_env *env, const struct cv_event *e,
+                 struct cv_out *out) {
+    if (e->type == CV_RECV) {
+        receive(s, env, e, out);
+    } else if (e->type == CV_CALL && e->arg == CV_ACQUIRE && s->phase == IDLE) {
+        acquire(s, env, out);
+    } else if (e->type == CV_CALL && e->arg == CV_RELEASE && s->phase == INSIDE) {
+        s->phase = IDLE;
+        cv_tell(out, CV_LEFT, 0);
+        say_to_quorum(s, env, RELEASE, out);
+    } else if (e->type == CV_RESTART) {
+        s->clock = s->asked > s->voted ? s->asked : s->voted;
+        if (s->asked) say_to_quorum(s, env, RELEASE, out); /* whatever was asked or held before */
+    }
+}
+
+static void step_maekawa(void *state, const struct cv_env *env, const struct cv_event *e,
+                         struct cv_out *out) {
+    struct state *s = state;
+    if (e->type == CV_START || e->type == CV_RESTART)
+        s->members = s->needed = quorum_set(env->processes).size;
+    step(s, env, e, out);
+}
+
+static void step_majority(void *state, const struct cv_env *env, const struct cv_event *e,
+                          struct cv_out *out) {
+    struct state *s = state;
+    if (e->type == CV_START || e->type == CV_RESTART)
+        s->members = env->processes, s->needed = env->processes / 2 + 1;
+    step(s, env, e, out);
+}
+
+static void layout(const struct cv_env *env, struct cv_layout *layout) {
+    layout->rows = env->processes;
+    layout->first = 1;
+    layout->durable = offsetof(struct state, phase);
+    layout->sends = env->processes + CV_SENDS_USUAL;
+}
+
+static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);
+static const struct cv_record messages_maekawa[KINDS] = {
+    CV_TABLE("REQUEST", numbered), CV_TABLE("RELEASE", numbered), CV_TABLE("FAILED", numbered),
+    CV_TABLE("GRANT", vote),       CV_TABLE("INQUIRE", vote),     CV_TABLE("YIELD", vote),
+};
+static const struct cv_record messages_majority[KINDS] = {
+    CV_TABLE("REQUEST", numbered), CV_TABLE("RELEASE", numbered), CV_TABLE("NOT-OK", numbered),
+    CV_TABLE("OK", vote),          CV_TABLE("INQUIRE", vote),     CV_TABLE("YIELD", vote),
+};
+static const struct cv_option options[OPTIONS] = {
+    [PLAIN] = {"plain", "without FAILED, INQUIRE and YIELD: it deadlocks", CV_FLAG, 0, 0, 1},
+};
+
+const struct cv_algorithm cv_maekawa = {
+    .name = "maekawa",
+    .summary = "all votes of a quorum of about sqrt(N) processes",
+    .paper =
+        "Maekawa, A sqrt(N) algorithm for mutual exclusion, ACM TOCS 3(2), 1985; Sanders, 1987",
+    .cost = "3(K-1) .. 6(K-1)",
+    .delay = "2",
+    .state = &state_table,
+    .messages = messages_maekawa,
+    .message_count = KINDS,
+    .options = options,
+    .option_count = OPTIONS,
+    .layout = layout,
+    .step = step_maekawa,
+    .problem = CV_MUTEX,
+};
+const struct cv_algorithm cv_ricart_agrawala_majority = {
+    .name = "ricart-agrawala-majority",
+    .summary =
+        "OK or NOT-OK from everyone; a majority of OKs is enough, and each is held until release",
+    .paper =
+        "the lecture's mitigation of Ricart-Agrawala; Tanenbaum & van Steen; votes as in Maekawa",
+    .cost = "3(N-1) .. 6(N-1)",
+    .delay = "2",
+    .state = &state_table,
+    .messages = messages_majority,
+    .message_count = KINDS,
+    .layout = layout,
+    .step = step_majority,
+    .problem = CV_MUTEX,
+};

@@ -1,0 +1,236 @@
+/* tree-lock-naive and tree-lock: who creates the node /lock in the tree of a server holds the lock.
+ *
+ *   client                            server
+ *     idle     --CREATE-->            there is no /lock: it is the client's now
+ *     inside   <--CREATED--
+ *     waiting  <--EXISTS--            there is one
+ *     watching --WATCH-->             remembers who wants to hear of its deletion
+ *              <--DELETED--           all who watched, when it is gone: they CREATE again
+ *     inside, afterwards  --DELETE--> deletes it
+ *
+ * tree-lock-naive: when the deletion falls between EXISTS and WATCH, the client watches for
+ * something that has already happened, and waits until somebody else comes and goes, or for ever.
+ * tree-lock: EXISTS carries the version of the node, and WATCH names it; a WATCH for a version that
+ * is gone is answered with DELETED at once.
+ *
+ * Cost: 3 messages per entry and exit when nobody else wants in.  A release wakes the whole herd of
+ * n watchers, and all but one come back to EXISTS and WATCH: up to 4(n-1) + 7 messages.  2 message
+ * times before the entry, 3 for who watched.  The version of the node is a fencing token.
+ *
+ * What breaks it: it is not fair, and starves.  Who leaves and comes back at once is ahead of all
+ * who must be told first.  The crash of the server blocks everyone until it comes back: it
+ * remembers the node, and tells everyone to look again.  The node of a dead client stays; but it is
+ * ephemeral when the server has a failure detector, and goes with its client.  A client that is
+ * wrongly suspected stays inside while the next one enters: only fencing contains that, and amnesia
+ * of the server. */
+#include "mutex/mutex.h"
+#include "process/queue.h"
+
+enum { CREATE, CREATED, EXISTS, WATCH, DELETED, DELETE, KINDS };
+enum { WATCHING = GONE + 1 };
+static const uint64_t any_version = 0; /* the server was away: whatever was there may be gone */
+
+#define NUMBERED_FIELDS(F, R) F(R, u64, number, INNER) /* of the client's attempt */
+#define VERSIONED_FIELDS(F, R)                                                                     \
+    F(R, u64, number, INNER)                                                                       \
+    F(R, u64, version, SHOWN)
+#define DELETED_FIELDS(F, R) F(R, u64, version, SHOWN)
+#define STATE_FIELDS(F, R)                                                                         \
+    F(R, u64, number, INNER)  /* of my last attempt; at the server, of the one that created */     \
+    F(R, u64, version, SHOWN) /* of the node; at a client, as last seen */                         \
+    F(R, pid, lock, SHOWN)    /* whose node it is; durable up to here */                           \
+    F(R, u32, phase, INNER)                                                                        \
+    F(R, queue, watchers, SHOWN)
+#define ROW_FIELDS(F, R)                                                                           \
+    F(R, link, link, INNER)                                                                        \
+    F(R, u64, number, INNER) /* the newest attempt seen from this client */
+
+CV_RECORD(numbered, NUMBERED_FIELDS);
+CV_RECORD(versioned, VERSIONED_FIELDS);
+CV_RECORD(deleted, DELETED_FIELDS);
+CV_RECORD(state, STATE_FIELDS);
+CV_RECORD(row, ROW_FIELDS);
+
+static const cv_pid server = 1;
+
+/* ---- The server ---- */
+
+static struct row *row_of(struct state *s, cv_pid p) {
+    return (struct row *)(s + 1) + (p - server - 1);
+}
+
+static struct cv_links links(struct state *s) {
+    return (struct cv_links){(unsigned char *)(s + 1), sizeof(struct row), server + 1};
+}
+
+static void delete_node(struct state *s, struct cv_out *out) {
+    s->lock = CV_NOBODY;
+    cv_save(out);
+    for (cv_pid p; (p = cv_queue_pop(&s->watchers, links(s)));)
+        cv_send(out, p, DELETED, deleted, .version = s->version);
+}
+
+static void answer(struct cv_out *out, bool naive, cv_pid to, uint16_t kind, uint64_t number,
+                   uint64_t version) {
+    if (naive && kind == EXISTS)
+        cv_send(out, to, kind, numbered, .number = number);
+    else
+        cv_send(out, to, kind, versioned, .number = number, .version = version);
+}
+
+static void on_create(struct state *s, bool naive, cv_pid p, uint64_t number, struct cv_out *out) {
+    if (number <= row_of(s, p)->number) return; /* a duplicate */
+    row_of(s, p)->number = number;
+    if (s->lock == p) delete_node(s, out); /* it asks again, so its DELETE is on the way, or lost */
+    if (s->lock) {
+        answer(out, naive, p, EXISTS, number, s->version);
+        return;
+    }
+    s->lock = p;
+    s->number = number;
+    s->version++;
+    cv_save(out);
+    answer(out, naive, p, CREATED, number, s->version);
+}
+
+static void on_watch(struct state *s, bool naive, cv_pid p, const struct versioned *m,
+                     struct cv_out *out) {
+    if (m->number < row_of(s, p)->number) return; /* a duplicate */
+    bool there = naive || (s->lock && m->version == s->version);
+    if (!there)
+        cv_send(out, p, DELETED, deleted, .version = m->version);
+    else if (!cv_queued(&s->watchers, links(s), p))
+        cv_queue_push(&s->watchers, links(s), p);
+}
+
+static void serve(struct state *s, bool naive, const struct cv_event *e, struct cv_out *out) {
+    const struct numbered *m = e->body;
+    if (e->type == CV_RECV && e->from != server) {
+        if (e->kind == CREATE) on_create(s, naive, e->from, m->number, out);
+        if (e->kind == WATCH) on_watch(s, naive, e->from, e->body, out);
+        if (e->kind == DELETE && s->lock == e->from && s->number == m->number) delete_node(s, out);
+    } else if (e->type == CV_DOWN && s->lock == e->arg) {
+        delete_node(s, out); /* the session of its client has ended */
+    } else if (e->type == CV_RESTART) {
+        cv_send(out, CV_OTHERS, DELETED, deleted, .version = any_version);
+    }
+}
+
+/* ---- A client ---- */
+
+static void attempt(struct state *s, struct cv_out *out) {
+    s->phase = WAITING;
+    s->number++;
+    cv_save(out);
+    cv_send(out, server, CREATE, numbered, .number = s->number);
+}
+
+static void on_created(struct state *s, const struct versioned *m, struct cv_out *out) {
+    if (s->phase != WAITING || m->number != s->number) return;
+    s->phase = INSIDE;
+    cv_tell(out, CV_ENTERED, m->version);
+}
+
+static void on_exists(struct state *s, bool naive, const struct versioned *m, struct cv_out *out) {
+    if (s->phase != WAITING || m->number != s->number) return;
+    s->phase = WATCHING;
+    s->version = naive ? any_version : m->version;
+    if (naive)
+        cv_send(out, server, WATCH, numbered, .number = s->number);
+    else
+        cv_send(out, server, WATCH, versioned, .number = s->number, .version = s->version);
+}
+
+static void on_deleted(struct state *s, bool naive, uint64_t version, struct cv_out *out) {
+    bool watched = s->phase == WATCHING && (naive || version == s->version);
+    if (watched || (version == any_version && (s->phase == WAITING || s->phase == WATCHING))) {
+        cv_tell(out, CV_WOKEN, 0);
+        attempt(s, out);
+    } else if (version == any_version && s->phase == IDLE && s->number) {
+        cv_send(out, server, DELETE, numbered, .number = s->number); /* the first may be lost */
+    }
+}
+
+static void receive(struct state *s, bool naive, const struct cv_event *e, struct cv_out *out) {
+    if (e->kind == CREATED) {
+        on_created(s, e->body, out);
+    } else if (e->kind == EXISTS) {
+        on_exists(s, naive, e->body, out);
+    } else if (e->kind == DELETED) {
+        const struct deleted *m = e->body;
+        on_deleted(s, naive, m->version, out);
+    }
+}
+
+static void compete(struct state *s, bool naive, const struct cv_event *e, struct cv_out *out) {
+    if (e->type == CV_RECV && e->from == server) {
+        receive(s, naive, e, out);
+    } else if (e->type == CV_CALL && e->arg == CV_ACQUIRE && s->phase == IDLE) {
+        attempt(s, out);
+    } else if (e->type == CV_CALL && e->arg == CV_RELEASE && s->phase == INSIDE) {
+        s->phase = IDLE;
+        cv_tell(out, CV_LEFT, 0);
+        cv_send(out, server, DELETE, numbered, .number = s->number);
+    } else if (e->type == CV_RESTART && s->number) { /* whatever it had before the crash */
+        cv_send(out, server, DELETE, numbered, .number = s->number);
+    }
+}
+
+static void step(void *state, const struct cv_env *env, const struct cv_event *e,
+                 struct cv_out *out) {
+    if (cv_serves(env))
+        serve(state, false, e, out);
+    else
+        compete(state, false, e, out);
+}
+
+static void step_naive(void *state, const struct cv_env *env, const struct cv_event *e,
+                       struct cv_out *out) {
+    if (cv_serves(env))
+        serve(state, true, e, out);
+    else
+        compete(state, true, e, out);
+}
+
+static uint32_t servers(const uint64_t *option) {
+    (void)option;
+    return 1;
+}
+
+static void layout(const struct cv_env *env, struct cv_layout *layout) {
+    layout->rows = cv_serves(env) ? env->processes - env->servers : 0;
+    layout->first = env->servers + 1;
+    layout->durable = offsetof(struct state, phase);
+    layout->sends = cv_serves(env) ? env->processes + CV_SENDS_USUAL : CV_SENDS_USUAL;
+}
+
+static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);
+static const struct cv_record messages[KINDS] = {
+    CV_TABLE("CREATE", numbered), CV_TABLE("CREATED", versioned), CV_TABLE("EXISTS", versioned),
+    CV_TABLE("WATCH", versioned), CV_TABLE("DELETED", deleted),   CV_TABLE("DELETE", numbered),
+};
+static const struct cv_record messages_naive[KINDS] = {
+    CV_TABLE("CREATE", numbered), CV_TABLE("CREATED", versioned), CV_TABLE("EXISTS", numbered),
+    CV_TABLE("WATCH", numbered),  CV_TABLE("DELETED", deleted),   CV_TABLE("DELETE", numbered),
+};
+
+#define TREE_LOCK                                                                                  \
+    .paper = "the lecture's /lock; Hunt, Konar, Junqueira & Reed, ZooKeeper, USENIX ATC 2010",     \
+    .cost = "3 .. 4N + 3", .delay = "2 .. 3", .server_name = "tree", .state = &state_table,        \
+    .message_count = KINDS, .servers = servers, .layout = layout, .problem = CV_MUTEX,             \
+    .traits = CV_FENCED | CV_USES_DETECTOR
+
+const struct cv_algorithm cv_tree_lock_naive = {
+    .name = "tree-lock-naive",
+    .summary = "create /lock, or else watch it: a deletion between the two is missed",
+    TREE_LOCK,
+    .messages = messages_naive,
+    .step = step_naive,
+};
+const struct cv_algorithm cv_tree_lock = {
+    .name = "tree-lock",
+    .summary = "create /lock, or else watch the version that was there; a release wakes everyone",
+    TREE_LOCK,
+    .messages = messages,
+    .step = step,
+};

@@ -1,0 +1,237 @@
+/* tree-lock-queue: numbered nodes in the tree of a server; each client watches the one before its
+ * own.
+ *
+ *   client                              server
+ *     idle     --CREATE-->              makes a node with the next number
+ *              <--CREATED--             its number, and that of the node before it
+ *     inside   when there is none before it
+ *     watching --WATCH--> otherwise     remembers who wants to hear of the deletion of that node,
+ * or
+ *              <--DELETED--             says at once, or when it is gone, what is before it now
+ *     inside, afterwards  --DELETE-->   deletes its node
+ *
+ * CREATED answers two questions of the ZooKeeper recipe, create and list the children, in one step.
+ *
+ * Cost: 3 messages per entry and exit when nobody else wants in, 5 under load: a release wakes
+ * exactly one.  2 message times before the entry.  It is fair: they enter in the order of their
+ * nodes, whose numbers are fencing tokens.
+ *
+ * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice.
+ *
+ * What breaks it: the crash of the server blocks everyone until it comes back: it remembers the
+ * first node and the last number, and tells everyone to create their nodes again.  The node of a
+ * dead client stays, first or not; but it is ephemeral when the server has a failure detector, and
+ * goes with its client.  A client that is wrongly suspected while it waits creates another; one
+ * that is inside stays there while the next one enters: only fencing contains that, and amnesia of
+ * the server. */
+#include "mutex/mutex.h"
+#include "process/queue.h"
+
+enum { CREATE, CREATED, WATCH, DELETED, DELETE, KINDS };
+enum { WATCHING = GONE + 1 };
+static const uint64_t any_attempt = 0; /* the server was away: whatever was there may be gone */
+
+#define NUMBERED_FIELDS(F, R) F(R, u64, number, INNER) /* of the client's attempt */
+#define CREATED_FIELDS(F, R)                                                                       \
+    F(R, u64, number, INNER)                                                                       \
+    F(R, u64, node, SHOWN)                                                                         \
+    F(R, u64, before, SHOWN) /* the node before it, 0: none */
+#define BEFORE_FIELDS(F, R)                                                                        \
+    F(R, u64, number, INNER)                                                                       \
+    F(R, u64, before, SHOWN)
+#define STATE_FIELDS(F, R)                                                                         \
+    F(R, u64, number, INNER) /* of my last attempt; at the server, of the first node's */          \
+    F(R, u64, first, INNER)  /* at the server: the first node */                                   \
+    F(R, u64, newest, SHOWN) /* at the server: the newest node; at a client: its own */            \
+    F(R, pid, owner, INNER)  /* of the first node; durable up to here */                           \
+    F(R, u32, phase, INNER)                                                                        \
+    F(R, queue, nodes, SHOWN)
+#define ROW_FIELDS(F, R)                                                                           \
+    F(R, link, link, INNER)                                                                        \
+    F(R, u64, number, INNER) /* the newest attempt seen from this client */                        \
+    F(R, u64, node, INNER)                                                                         \
+    F(R, u64, watches, INNER) /* it wants to hear of the node before its own */
+
+CV_RECORD(numbered, NUMBERED_FIELDS);
+CV_RECORD(created, CREATED_FIELDS);
+CV_RECORD(before, BEFORE_FIELDS);
+CV_RECORD(state, STATE_FIELDS);
+CV_RECORD(row, ROW_FIELDS);
+
+static const cv_pid server = 1;
+
+/* ---- The server ---- */
+
+static struct row *row_of(struct state *s, cv_pid p) {
+    return (struct row *)(s + 1) + (p - server - 1);
+}
+
+static struct cv_links links(struct state *s) {
+    return (struct cv_links){(unsigned char *)(s + 1), sizeof(struct row), server + 1};
+}
+
+static uint64_t node_before(struct state *s, cv_pid p) {
+    cv_pid before = row_of(s, p)->link.prev;
+    return before ? row_of(s, before)->node : 0;
+}
+
+static void keep_first(struct state *s, struct cv_out *out) {
+    s->owner = s->nodes.first;
+    s->number = s->owner ? row_of(s, s->owner)->number : 0;
+    s->first = s->owner ? row_of(s, s->owner)->node : 0;
+    cv_save(out);
+}
+
+static void say_what_is_before(struct state *s, cv_pid p, struct cv_out *out) {
+    row_of(s, p)->watches = 0;
+    cv_send(out, p, DELETED, before, .number = row_of(s, p)->number, .before = node_before(s, p));
+}
+
+static void delete_node(struct state *s, cv_pid p, struct cv_out *out) {
+    cv_pid next = row_of(s, p)->link.next;
+    cv_queue_remove(&s->nodes, links(s), p);
+    row_of(s, p)->watches = 0;
+    keep_first(s, out);
+    if (next && row_of(s, next)->watches) say_what_is_before(s, next, out);
+}
+
+static void on_create(struct state *s, cv_pid p, uint64_t number, struct cv_out *out) {
+    struct row *row = row_of(s, p);
+    if (number <= row->number) return;                             /* a duplicate */
+    if (cv_queued(&s->nodes, links(s), p)) delete_node(s, p, out); /* its DELETE is on the way */
+    row->number = number;
+    row->node = ++s->newest;
+    cv_queue_push(&s->nodes, links(s), p);
+    keep_first(s, out);
+    cv_send(out, p, CREATED, created, .number = number, .node = row->node,
+            .before = node_before(s, p));
+}
+
+static void on_watch(struct state *s, cv_pid p, uint64_t before, struct cv_out *out) {
+    if (before && before == node_before(s, p))
+        row_of(s, p)->watches = 1;
+    else
+        say_what_is_before(s, p, out);
+}
+
+static void restart(struct state *s, struct cv_out *out) {
+    if (s->owner) {
+        row_of(s, s->owner)->number = s->number;
+        row_of(s, s->owner)->node = s->first;
+        cv_queue_push(&s->nodes, links(s), s->owner);
+    }
+    cv_send(out, CV_OTHERS, DELETED, before, .number = any_attempt);
+}
+
+static void serve(struct state *s, const struct cv_event *e, struct cv_out *out) {
+    if (e->type == CV_RECV && e->from != server) {
+        const struct numbered *m = e->body;
+        const struct before *watch = e->body;
+        bool current =
+            row_of(s, e->from)->number == m->number && cv_queued(&s->nodes, links(s), e->from);
+        if (e->kind == CREATE) on_create(s, e->from, m->number, out);
+        if (e->kind == WATCH && current) on_watch(s, e->from, watch->before, out);
+        if (e->kind == DELETE && current) delete_node(s, e->from, out);
+    } else if (e->type == CV_DOWN && cv_queued(&s->nodes, links(s), e->arg)) {
+        delete_node(s, e->arg, out); /* the session of its client has ended */
+    } else if (e->type == CV_UP) {
+        cv_send(out, e->arg, DELETED, before, .number = any_attempt); /* ... and it must know */
+    } else if (e->type == CV_RESTART) {
+        restart(s, out);
+    }
+}
+
+/* ---- A client ---- */
+
+static void attempt(struct state *s, struct cv_out *out) {
+    s->phase = WAITING;
+    s->number++;
+    cv_save(out);
+    cv_send(out, server, CREATE, numbered, .number = s->number);
+}
+
+static void enter_or_watch(struct state *s, uint64_t before, struct cv_out *out) {
+    if (before) {
+        s->phase = WATCHING;
+        cv_send(out, server, WATCH, before, .number = s->number, .before = before);
+    } else {
+        s->phase = INSIDE;
+        cv_tell(out, CV_ENTERED, s->newest);
+    }
+}
+
+static void on_created(struct state *s, const struct created *m, struct cv_out *out) {
+    if (s->phase != WAITING || m->number != s->number) return;
+    s->newest = m->node;
+    enter_or_watch(s, m->before, out);
+}
+
+static void on_deleted(struct state *s, const struct before *m, struct cv_out *out) {
+    bool waits = s->phase == WAITING || s->phase == WATCHING;
+    if (m->number == any_attempt) {
+        if (waits)
+            attempt(s, out);
+        else if (s->phase == IDLE && s->number) /* the first may be lost */
+            cv_send(out, server, DELETE, numbered, .number = s->number);
+    } else if (s->phase == WATCHING && m->number == s->number) {
+        cv_tell(out, CV_WOKEN, 0);
+        enter_or_watch(s, m->before, out);
+    }
+}
+
+static void compete(struct state *s, const struct cv_event *e, struct cv_out *out) {
+    if (e->type == CV_RECV && e->from == server) {
+        if (e->kind == CREATED) on_created(s, e->body, out);
+        if (e->kind == DELETED) on_deleted(s, e->body, out);
+    } else if (e->type == CV_CALL && e->arg == CV_ACQUIRE && s->phase == IDLE) {
+        attempt(s, out);
+    } else if (e->type == CV_CALL && e->arg == CV_RELEASE && s->phase == INSIDE) {
+        s->phase = IDLE;
+        cv_tell(out, CV_LEFT, 0);
+        cv_send(out, server, DELETE, numbered, .number = s->number);
+    } else if (e->type == CV_RESTART && s->number) { /* whatever it had before the crash */
+        cv_send(out, server, DELETE, numbered, .number = s->number);
+    }
+}
+
+static void step(void *state, const struct cv_env *env, const struct cv_event *e,
+                 struct cv_out *out) {
+    if (cv_serves(env))
+        serve(state, e, out);
+    else
+        compete(state, e, out);
+}
+
+static uint32_t servers(const uint64_t *option) {
+    (void)option;
+    return 1;
+}
+
+static void layout(const struct cv_env *env, struct cv_layout *layout) {
+    layout->rows = cv_serves(env) ? env->processes - env->servers : 0;
+    layout->first = env->servers + 1;
+    layout->durable = offsetof(struct state, phase);
+}
+
+static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);
+static const struct cv_record messages[KINDS] = {
+    CV_TABLE("CREATE", numbered), CV_TABLE("CREATED", created), CV_TABLE("WATCH", before),
+    CV_TABLE("DELETED", before),  CV_TABLE("DELETE", numbered),
+};
+
+const struct cv_algorithm cv_tree_lock_queue = {
+    .name = "tree-lock-queue",
+    .summary = "numbered nodes in a tree, each watched by the next: a release wakes exactly one",
+    .paper = "Hunt, Konar, Junqueira & Reed, ZooKeeper, USENIX ATC 2010, section 2.4",
+    .cost = "3 .. 5",
+    .delay = "2",
+    .server_name = "tree",
+    .state = &state_table,
+    .messages = messages,
+    .message_count = KINDS,
+    .servers = servers,
+    .layout = layout,
+    .step = step,
+    .problem = CV_MUTEX,
+    .traits = CV_FENCED | CV_USES_DETECTOR,
+};
