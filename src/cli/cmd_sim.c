@@ -96,47 +96,86 @@ static int parse(int key, char *text, struct argp_state *state) {
     return 0;
 }
 
-static void add_option(struct argp_option *options, int *count, struct argp_option option) {
-    options[(*count)++] = option;
+/* The table for argp, and the texts that it points to. */
+struct option_table {
+    struct argp_option *options;
+    char (*docs)[256];
+    int count;
+};
+
+static void add_option(struct option_table *table, struct argp_option option, const char *usual) {
+    char *doc = table->docs[table->count];
+    snprintf(doc, sizeof *table->docs, usual && *usual ? "%s (%s)" : "%s", option.doc, usual);
+    option.doc = doc;
+    table->options[table->count++] = option;
 }
 
-/* The table for argp: the settings, the options of the algorithm, and the command's own. */
-static struct argp_option *make_options(const struct cv_algorithm *algorithm) {
+static void add_settings(struct option_table *table, const struct cv_algorithm *algorithm) {
+    struct sim_config usual;
+    char value[64];
+    if (algorithm) config_init(&usual, algorithm);
+    for (int group = 0; group < SETTING_GROUPS; group++) {
+        add_option(table,
+                   (struct argp_option){.doc = setting_group_name[group], .group = 1 + group},
+                   NULL);
+        for (size_t i = 0; i < sim_setting_count; i++) {
+            const struct setting *s = &sim_settings[i];
+            if ((int)s->group != group || (algorithm && !(s->problems & algorithm->problem)))
+                continue;
+            bool told = algorithm && s->kind != SET_FLAG && s->kind != SET_RATE;
+            if (told) setting_format(&usual, s, value, sizeof value);
+            if (told && (strcmp(value, "0us") == 0 || strlen(value) > 19)) told = false;
+            add_option(table,
+                       (struct argp_option){s->name, KEY_SETTING + (int)i, s->value, 0, s->help,
+                                            1 + group},
+                       told ? value : NULL);
+        }
+    }
+}
+
+static void add_algorithm(struct option_table *table, const struct cv_algorithm *algorithm) {
+    enum { GROUP = SETTING_GROUPS + 1 };
+    struct sim_config usual;
+    char value[64];
+    config_init(&usual, algorithm);
+    snprintf(value, sizeof value, "Options of %s:", algorithm->name);
+    if (algorithm->option_count)
+        add_option(table, (struct argp_option){.doc = value, .group = GROUP}, NULL);
+    for (unsigned i = 0; i < algorithm->option_count; i++) {
+        const struct cv_option *o = &algorithm->options[i];
+        const char *argument = o->type == CV_FLAG ? NULL : o->type == CV_NUMBER ? "K" : "TIME";
+        option_format(&usual, o, value, sizeof value);
+        add_option(
+            table,
+            (struct argp_option){o->name, KEY_OPTION + (int)i, argument, 0, o->summary, GROUP},
+            value);
+    }
+}
+
+static struct option_table make_options(const struct cv_algorithm *algorithm) {
+    enum { RUN = SETTING_GROUPS + 2, SHOW };
     static const struct argp_option own[] = {
-        {0, 0, 0, 0, "What to run:", 3},
-        {"scenario", KEY_SCENARIO, "FILE", 0, "Replay a scenario and check what it expects", 3},
-        {"at", KEY_AT, "'TIME WHAT'", 0, "Schedule what happens, e.g. --at '5ms p2 crash'", 3},
-        {"runs", KEY_RUNS, "K", 0, "Run K seeds, from --seed on, and sum them up", 3},
-        {"jobs", KEY_JOBS, "J", 0, "How many at a time (all cores)", 3},
-        {"share", KEY_SHARE, "I/N", 0, "Run the I-th of N shares of the seeds; see conclave merge",
-         3},
-        {0, 0, 0, 0, "What to show:", 4},
-        {"trace", KEY_TRACE, "FORMAT", 0, "Show what happened: text, mermaid, json or svg", 4},
-        {"output", KEY_OUTPUT, "FILE", 0, "Where the trace goes (standard output)", 4},
-        {"cut", KEY_CUT, 0, 0, "Cut the trace down to what led to the violation", 4},
-        {"json", 'j', 0, 0, "Report in JSON", 4},
+        {0, 0, 0, 0, "What to run:", RUN},
+        {"scenario", KEY_SCENARIO, "FILE", 0, "replay a scenario and check what it expects", RUN},
+        {"at", KEY_AT, "'TIME WHAT'", 0, "schedule what happens, e.g. --at '5ms p2 crash'", RUN},
+        {"runs", KEY_RUNS, "K", 0, "run K seeds, from --seed on, and sum them up", RUN},
+        {"jobs", KEY_JOBS, "J", 0, "how many at a time (all cores)", RUN},
+        {"share", KEY_SHARE, "I/N", 0, "run one N-th of the seeds; see conclave merge", RUN},
+        {0, 0, 0, 0, "What to show:", SHOW},
+        {"trace", KEY_TRACE, "FORMAT", 0, "show what happened: text, mermaid, json or svg", SHOW},
+        {"output", KEY_OUTPUT, "FILE", 0, "where the trace goes (standard output)", SHOW},
+        {"cut", KEY_CUT, 0, 0, "cut the trace down to what led to the violation", SHOW},
+        {"json", 'j', 0, 0, "report in JSON", SHOW},
     };
     size_t own_count = sizeof own / sizeof own[0];
-    size_t most = sim_setting_count + CV_OPTIONS_MAX + own_count + 4;
-    struct argp_option *options = calloc(most, sizeof *options);
-    int count = 0;
-    if (!options) system_error("out of memory");
-    add_option(options, &count, (struct argp_option){.doc = "The run:", .group = 1});
-    for (size_t i = 0; i < sim_setting_count; i++)
-        add_option(options, &count,
-                   (struct argp_option){sim_settings[i].name, KEY_SETTING + (int)i,
-                                        sim_settings[i].value, 0, sim_settings[i].help, 1});
-    if (algorithm && algorithm->option_count)
-        add_option(options, &count,
-                   (struct argp_option){.doc = "Options of this algorithm:", .group = 2});
-    for (unsigned i = 0; algorithm && i < algorithm->option_count; i++) {
-        const struct cv_option *o = &algorithm->options[i];
-        const char *value = o->type == CV_FLAG ? NULL : o->type == CV_NUMBER ? "K" : "TIME";
-        add_option(options, &count,
-                   (struct argp_option){o->name, KEY_OPTION + (int)i, value, 0, o->summary, 2});
-    }
-    for (size_t i = 0; i < own_count; i++) add_option(options, &count, own[i]);
-    return options;
+    size_t most = sim_setting_count + SETTING_GROUPS + CV_OPTIONS_MAX + own_count + 2;
+    struct option_table table = {calloc(most, sizeof *table.options),
+                                 calloc(most, sizeof *table.docs), 0};
+    if (!table.options || !table.docs) system_error("out of memory");
+    add_settings(&table, algorithm);
+    if (algorithm) add_algorithm(&table, algorithm);
+    for (size_t i = 0; i < own_count; i++) add_option(&table, own[i], NULL);
+    return table;
 }
 
 /* The scenario decides the settings that the other options change, and with the algorithm, which
@@ -294,9 +333,9 @@ static int run_one(struct request *request) {
 int cmd_sim(int argc, char **argv) {
     struct request request = {0};
     look_ahead(&request, argc, argv);
-    struct argp_option *options = make_options(request.scenario.config.algorithm);
+    struct option_table table = make_options(request.scenario.config.algorithm);
     const struct argp argp = {
-        options,
+        table.options,
         parse,
         "ALGORITHM",
         "Run a lock algorithm in a deterministic simulator, and judge exclusion, deadlock, "
@@ -316,6 +355,7 @@ int cmd_sim(int argc, char **argv) {
     check(&request);
     int status = request.runs ? run_many(&request) : run_one(&request);
     scenario_free(&request.scenario);
-    free(options);
+    free(table.options);
+    free(table.docs);
     return status;
 }

@@ -87,6 +87,12 @@ static json_t *lock_json(const struct sim *sim) {
     return object;
 }
 
+/* Per watcher and watched, and hour. */
+static double mistake_rate(const struct sim *sim) {
+    double n = sim->roster.processes, hours = (double)sim->result.end_us / 3600e6;
+    return n > 1 && hours > 0 ? (double)sim->detectors.mistakes / (n * (n - 1) * hours) : 0;
+}
+
 static json_t *election_json(const struct sim *sim) {
     const struct sim_result *r = &sim->result;
     cv_pid leader = election_judge_leader(&sim->election);
@@ -102,6 +108,20 @@ static json_t *election_json(const struct sim *sim) {
                      sim->election.within_parts.value == VIOLATED ? "violated" : "held");
 }
 
+static json_t *detectors_json(const struct sim *sim) {
+    const struct detector_judge *d = &sim->detectors;
+    double noticed = d->crashes_noticed ? (double)d->crashes_noticed : NAN;
+    double ended = d->mistakes_ended ? (double)d->mistakes_ended : NAN;
+    return json_pack("{s:s, s:I, s:I, s:o, s:f, s:I, s:I, s:f, s:o, s:f}", "kind",
+                     sim->config->detector.text, "heartbeats", (json_int_t)sim->result.heartbeats,
+                     "noticed", (json_int_t)d->crashes_noticed, "detection_ms_mean",
+                     real_or_null((double)d->detection_us_sum / noticed / 1e3), "detection_ms_max",
+                     (double)d->detection_us_max / 1e3, "missed", (json_int_t)d->missed, "mistakes",
+                     (json_int_t)d->mistakes, "mistakes_per_pair_hour", mistake_rate(sim),
+                     "mistake_ms_mean", real_or_null((double)d->mistake_us_sum / ended / 1e3),
+                     "mistake_ms_max", (double)d->mistake_us_max / 1e3);
+}
+
 static void add_all(json_t *object, json_t *more) {
     json_object_update(object, more);
     json_decref(more);
@@ -113,11 +133,11 @@ json_t *report_run_json(const struct sim *sim) {
     add_all(report, json_pack("{s:I, s:I, s:o}", "events", (json_int_t)r->events, "messages",
                               (json_int_t)r->messages, "messages_by_kind", kinds_json(sim)));
     add_all(report, sim->algorithm->problem == CV_ELECTION ? election_json(sim) : lock_json(sim));
-    add_all(report,
-            json_pack("{s:I, s:I, s:I, s:f, s:s, s:o, s:o}", "lost", (json_int_t)r->lost, "crashes",
-                      (json_int_t)r->crashes, "heartbeats", (json_int_t)r->heartbeats, "time_ms",
-                      (double)r->end_us / 1e3, "end", ends[r->end], "verdicts", verdicts_json(sim),
-                      "trace_hash", hash_json(r->hash)));
+    if (sim->config->detector.code) json_object_set_new(report, "detector", detectors_json(sim));
+    add_all(report, json_pack("{s:I, s:I, s:f, s:s, s:o, s:o}", "lost", (json_int_t)r->lost,
+                              "crashes", (json_int_t)r->crashes, "time_ms", (double)r->end_us / 1e3,
+                              "end", ends[r->end], "verdicts", verdicts_json(sim), "trace_hash",
+                              hash_json(r->hash)));
     return report;
 }
 
@@ -171,6 +191,28 @@ static void election_text(const struct sim *sim, FILE *out) {
                 "changes", (unsigned long long)r->elections, (unsigned long long)r->leader_changes);
 }
 
+static void detectors_text(const struct sim *sim, FILE *out) {
+    const struct detector_judge *d = &sim->detectors;
+    char mean[32], most[32];
+    fprintf(out, "  %-20s %s, %llu heartbeats\n", "detector", sim->config->detector.text,
+            (unsigned long long)sim->result.heartbeats);
+    if (d->crashes_noticed)
+        fprintf(out, "  %-20s %s on average, %s at most (%llu noticed, %llu missed)\n",
+                "detection time",
+                format_duration(mean, sizeof mean,
+                                (double)d->detection_us_sum / (double)d->crashes_noticed),
+                format_duration(most, sizeof most, (double)d->detection_us_max),
+                (unsigned long long)d->crashes_noticed, (unsigned long long)d->missed);
+    fprintf(out, "  %-20s %llu, %.4g per hour and pair of processes", "mistakes",
+            (unsigned long long)d->mistakes, mistake_rate(sim));
+    if (d->mistakes_ended)
+        fprintf(out, "; each lasted %s on average, %s at most",
+                format_duration(mean, sizeof mean,
+                                (double)d->mistake_us_sum / (double)d->mistakes_ended),
+                format_duration(most, sizeof most, (double)d->mistake_us_max));
+    fputc('\n', out);
+}
+
 static void verdicts_text(const struct sim *sim, FILE *out) {
     struct properties properties = sim_properties(sim->algorithm->problem);
     for (int i = 0; i < properties.count; i++) {
@@ -197,12 +239,12 @@ void report_run_text(const struct sim *sim, FILE *out) {
     fprintf(out, "  %-20s %llu", "messages", (unsigned long long)r->messages);
     if (r->entries) fprintf(out, ", %.4g per entry", (double)r->messages / (double)r->entries);
     if (!lock) fprintf(out, ", %llu bytes", (unsigned long long)r->bytes);
-    if (r->heartbeats) fprintf(out, "; %llu heartbeats", (unsigned long long)r->heartbeats);
     fprintf(out, r->lost ? "; %llu lost\n" : "\n", (unsigned long long)r->lost);
     if (lock)
         lock_text(sim, out);
     else
         election_text(sim, out);
+    if (sim->config->detector.code) detectors_text(sim, out);
     verdicts_text(sim, out);
     fprintf(out, "  %-20s %016llx after %llu events\n", "trace hash", (unsigned long long)r->hash,
             (unsigned long long)r->events);

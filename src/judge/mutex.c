@@ -58,7 +58,10 @@ static void judge_wait(struct mutex_judge *judge, uint64_t now, cv_pid p) {
         judge->overtakes_max = overtakes;
         judge->overtaken_most = p;
     }
-    if (judge->rules.overtakes_most && overtakes > judge->rules.overtakes_most)
+    bool unbounded = judge->rules.overtakes_most && overtakes > judge->rules.overtakes_most;
+    if (!judge->overtaken && (unbounded || overtakes >= judge->rules.starved_after))
+        judge->overtaken = p;
+    if (unbounded)
         verdict_violated(&judge->verdict[BOUNDED_WAIT], now,
                          "others entered %llu times while %s waited, more than the bound of %llu",
                          (unsigned long long)overtakes, name_of(judge, p, name),

@@ -40,9 +40,10 @@ struct mutex_judge {
         wait_us_sum; /* from the later of request and exit, and from the request */
     uint64_t overtakes_max, wait_us_max; /* the observed bounds */
     cv_pid overtaken_most;
-    uint64_t overlaps;                   /* entries while another was inside */
-    uint64_t writes, writes_refused;     /* at the resource */
-    uint64_t writes_late;                /* taken although a later holder had written */
+    cv_pid overtaken;                /* the first that was overtaken too often, CV_NOBODY: none */
+    uint64_t overlaps;               /* entries while another was inside */
+    uint64_t writes, writes_refused; /* at the resource */
+    uint64_t writes_late;            /* taken although a later holder had written */
     uint64_t newest_entry, newest_token; /* that the resource has seen */
     cv_pid newest_writer;
     struct verdict verdict[MUTEX_PROPERTIES];

@@ -1,5 +1,4 @@
-/* maekawa and ricart-agrawala-majority: every process has one vote, which it gives to one at a
- * time.
+/* maekawa and ricart-agrawala-majority: everyone has one vote, and gives it to one at a time.
  *
  *   requester                           each member of its quorum, itself among them
  *     idle    --REQUEST--> all          queues it by (clock, process); when its vote is free,
@@ -8,35 +7,37 @@
  *
  * maekawa: the quorum is a set of about sqrt(N), any two of which meet; it takes all of its votes.
  * ricart-agrawala-majority: the quorum is everyone, and a majority of the votes is enough.  GRANT
- * is called OK there, and FAILED is NOT-OK.  So an OK is a vote: it is held until it is released.
+ * is called OK there, and FAILED is NOT-OK.  So an OK is a vote, and is held until it is released.
  *
- * Votes can split so that nobody has enough.  Then those of the later requests move to the
+ * Votes can split so that nobody has enough.  Then the votes for later requests move to the
  * earliest:
- *   - a request that must wait behind another is told FAILED, at once or when it is overtaken in
- * the queue (this second case is Sanders's correction of Maekawa);
- *   - a request before the one that has the vote makes its giver  --INQUIRE--> the latter, who
- *     answers  --YIELD-->  when it is not inside and FAILED anywhere, now or later, and so cannot
- *     count on entering before; it goes back into the queue, and the first of the queue gets the
- * vote. So the earliest request of all gets every vote that it needs, and waits for no more than
- * those inside. With the option `plain` these messages are left out, and the split is a deadlock.
+ *   - A request that must wait behind another is told FAILED: at once, or when it is overtaken in
+ * the queue.  The second case is Sanders's correction of Maekawa.
+ *   - A request that comes before the one with the vote makes the giver of the vote  --INQUIRE-->
+ *     who has it.  That one answers  --YIELD-->  if it has FAILED elsewhere, or when it does,
+ * unless it is inside by then.  It goes back into the queue, and the first of the queue gets the
+ * vote. So the earliest request of all gets every vote that it needs, after at most those inside.
+ * With the option `plain` these messages are left out, and the split is a deadlock.
  *
- * Cost: 3(K-1) messages per entry and exit when nobody else wants in, K the size of the quorum (N
- * for the majority), and up to 6(K-1) under load; 2 message times before the entry.
+ * Cost: 3(K-1) messages per entry and exit when nobody else wants in, and up to 6(K-1) under load,
+ * for quorums of K (N for the majority); 2 message times before the entry.
  *
  * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice:
  * requests and votes have numbers.
  *
- * What breaks it: a crash blocks those who need the vote of the one that crashed: with a majority,
- * nobody as long as fewer than half are down and none of these had asked or was inside.  The vote
- * and the number of the last request are the durable prefix; who comes back releases what it asked
- * for, but not the queue that it had.  With amnesia it votes twice, and two may be inside. */
+ * What breaks it: a crash blocks those who need the vote of the dead, until it comes back.  With a
+ * majority that is nobody, as long as fewer than half are dead and none of them had asked.  The
+ * vote and the last request are the durable prefix.  Who comes back releases what it asked for, and
+ * says BACK: who waits for its vote asks again.  With amnesia it votes twice, and two may be
+ * inside. */
 #include "mutex/mutex.h"
 #include "mutex/quorum_sets.h"
 #include "process/queue.h"
 
-enum { REQUEST, RELEASE, FAILED, GRANT, INQUIRE, YIELD, KINDS }; /* from GRANT on, about a vote */
+enum { REQUEST, RELEASE, FAILED, BACK, GRANT, INQUIRE, YIELD, KINDS };
+static const uint16_t first_about_a_vote = GRANT;
 enum { PLAIN, OPTIONS }; /* the majority has none: it reads as 0 */
-enum { NO_ANSWER, GRANTED, REFUSED };
+enum { NOT_ASKED, ASKED, GRANTED, REFUSED };
 
 #define NUMBERED_FIELDS(F, R) F(R, u64, number, SHOWN) /* the clock of the request */
 #define VOTE_FIELDS(F, R)                                                                          \
@@ -83,7 +84,7 @@ static void say(struct state *s, const struct cv_env *env, cv_pid to, uint16_t k
                 uint64_t number, uint64_t serial, struct cv_out *out) {
     if (to == env->self)
         handle(s, env, to, kind, number, serial, out);
-    else if (kind >= GRANT)
+    else if (kind >= first_about_a_vote)
         cv_send(out, to, kind, vote, .number = number, .serial = serial);
     else
         cv_send(out, to, kind, numbered, .number = number);
@@ -150,14 +151,12 @@ static void on_request(struct state *s, const struct cv_env *env, cv_pid p, uint
     struct row *row = row_of(s, p);
     if (number <= row->number) return; /* a duplicate, or released already */
     if (s->clock < number) s->clock = number;
-    if (s->holder == p) s->holder = CV_NOBODY; /* its RELEASE is still on the way, or was lost */
+    if (s->holder == p) s->holder = CV_NOBODY; /* its RELEASE is on the way, or was lost */
     if (cv_queued(&s->queue, links(s), p)) cv_queue_remove(&s->queue, links(s), p);
     row->number = number;
     enqueue(s, p);
-    if (!s->holder)
-        vote_for_next(s, env, out);
-    else if (!env->option[PLAIN])
-        refuse_or_inquire(s, env, p, out);
+    vote_for_next(s, env, out);
+    if (s->holder != p && !env->option[PLAIN]) refuse_or_inquire(s, env, p, out);
 }
 
 static void on_release(struct state *s, const struct cv_env *env, cv_pid p, uint64_t number,
@@ -190,7 +189,7 @@ static void acquire(struct state *s, const struct cv_env *env, struct cv_out *ou
     s->granted = s->refused = s->inquiries = 0;
     for (uint32_t i = 0; i < set.size; i++) {
         struct row *row = row_of(s, quorum_member(&set, env->processes, env->self, i));
-        row->answer = NO_ANSWER;
+        row->answer = ASKED;
         row->inquired = 0;
     }
     cv_save(out);
@@ -217,7 +216,7 @@ static void yield_to_all(struct state *s, const struct cv_env *env, struct cv_ou
 
 static void on_failed(struct state *s, const struct cv_env *env, cv_pid p, struct cv_out *out) {
     struct row *row = row_of(s, p);
-    if (row->answer != NO_ANSWER) return; /* overtaken by the vote, or a duplicate */
+    if (row->answer != ASKED) return; /* overtaken by the vote, or a duplicate */
     row->answer = REFUSED;
     s->refused++;
     yield_to_all(s, env, out);
@@ -225,7 +224,7 @@ static void on_failed(struct state *s, const struct cv_env *env, cv_pid p, struc
 
 static void on_grant(struct state *s, cv_pid p, uint64_t serial, struct cv_out *out) {
     struct row *row = row_of(s, p);
-    if (serial <= row->serial) return; /* a duplicate, or given back already */
+    if (row->answer == NOT_ASKED || serial <= row->serial) return; /* a duplicate */
     row->serial = serial;
     s->refused -= row->answer == REFUSED;
     row->answer = GRANTED;
@@ -248,6 +247,15 @@ static void on_inquire(struct state *s, const struct cv_env *env, cv_pid p, uint
     }
 }
 
+/* The queue of p is gone, and what was sent to it while it was down. */
+static void on_back(struct state *s, const struct cv_env *env, cv_pid p, struct cv_out *out) {
+    uint32_t answer = row_of(s, p)->answer;
+    if (s->phase == WAITING && (answer == ASKED || answer == REFUSED))
+        say(s, env, p, REQUEST, s->asked, 0, out);
+    else if (s->phase == IDLE && s->asked)
+        say(s, env, p, RELEASE, s->asked, 0, out);
+}
+
 /* ---- Both ---- */
 
 static void handle(struct state *s, const struct cv_env *env, cv_pid from, uint16_t kind,
@@ -259,6 +267,8 @@ static void handle(struct state *s, const struct cv_env *env, cv_pid from, uint1
         on_release(s, env, from, number, out);
     else if (kind == YIELD)
         on_yield(s, env, from, serial, out);
+    else if (kind == BACK)
+        on_back(s, env, from, out);
     else if (kind == FAILED && wanted)
         on_failed(s, env, from, out);
     else if (kind == GRANT && wanted) /* one that comes later is released with the others */
@@ -271,7 +281,8 @@ static void receive(struct state *s, const struct cv_env *env, const struct cv_e
                     struct cv_out *out) {
     const struct numbered *m = e->body;
     const struct vote *vote = e->body;
-    handle(s, env, e->from, e->kind, m->number, e->kind >= GRANT ? vote->serial : 0, out);
+    handle(s, env, e->from, e->kind, m->number, e->kind >= first_about_a_vote ? vote->serial : 0,
+           out);
 }
 
 static void step(struct state *s, const struct cv_env *env, const struct cv_event *e,
@@ -287,6 +298,7 @@ static void step(struct state *s, const struct cv_env *env, const struct cv_even
     } else if (e->type == CV_RESTART) {
         s->clock = s->asked > s->voted ? s->asked : s->voted;
         if (s->asked) say_to_quorum(s, env, RELEASE, out); /* whatever was asked or held before */
+        cv_send(out, CV_OTHERS, BACK, numbered, .number = s->asked);
     }
 }
 
@@ -316,11 +328,13 @@ static void layout(const struct cv_env *env, struct cv_layout *layout) {
 static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);
 static const struct cv_record messages_maekawa[KINDS] = {
     CV_TABLE("REQUEST", numbered), CV_TABLE("RELEASE", numbered), CV_TABLE("FAILED", numbered),
-    CV_TABLE("GRANT", vote),       CV_TABLE("INQUIRE", vote),     CV_TABLE("YIELD", vote),
+    CV_TABLE("BACK", numbered),    CV_TABLE("GRANT", vote),       CV_TABLE("INQUIRE", vote),
+    CV_TABLE("YIELD", vote),
 };
 static const struct cv_record messages_majority[KINDS] = {
     CV_TABLE("REQUEST", numbered), CV_TABLE("RELEASE", numbered), CV_TABLE("NOT-OK", numbered),
-    CV_TABLE("OK", vote),          CV_TABLE("INQUIRE", vote),     CV_TABLE("YIELD", vote),
+    CV_TABLE("BACK", numbered),    CV_TABLE("OK", vote),          CV_TABLE("INQUIRE", vote),
+    CV_TABLE("YIELD", vote),
 };
 static const struct cv_option options[OPTIONS] = {
     [PLAIN] = {"plain", "without FAILED, INQUIRE and YIELD: it deadlocks", CV_FLAG, 0, 0, 1},

@@ -11,23 +11,23 @@
  * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice:
  * an OK names the request that it answers, and no request is looked at twice.
  *
- * What breaks it: everyone must answer, so the crash of any process blocks all others.  Who comes
- * back says OK to whatever was asked of it, which ends that; the clock of its last request is the
- * durable prefix, so that its next one is new to the others.  They defer that one while they wait
- * with the OK of its sender, whatever the clocks: it may have forgotten how late it is.  This
- * relies on channels that are in order and break in a crash.  With amnesia its requests seem old,
- * and it waits for ever. */
+ * What breaks it: everyone must answer, so the crash of any process blocks all others until it
+ * comes back.  It has forgotten whose OK it deferred, so it says BACK, and who still waits for its
+ * OK asks again.  Its own requests must come after those that it said OK to: a bound on its clock
+ * is the durable prefix, saved ahead of the clock and not at each step.  With amnesia it may ask
+ * with a clock from before an OK of its own, and two are inside. */
 #include "mutex/mutex.h"
 #include "process/queue.h"
 
-enum { REQUEST, OK, KINDS };
+enum { REQUEST, OK, BACK, KINDS };
 enum { FIRST_CLOCK, CLOCK_APART, OPTIONS };
-static const uint64_t whatever_you_asked = 0; /* no request has this clock */
+enum { CLOCK_AHEAD = 1000 }; /* so many steps of the clock are saved at once */
 
 #define CLOCKED_FIELDS(F, R) F(R, u64, clock, SHOWN) /* of the request, or of the one answered */
 #define STATE_FIELDS(F, R)                                                                         \
+    F(R, u64, clock_bound, INNER) /* the clock is not above it; durable up to here */              \
+    F(R, u64, clock, INNER)                                                                        \
     F(R, u64, asked, INNER) /* the clock of my newest request */                                   \
-    F(R, u64, clock, INNER) /* durable up to here */                                               \
     F(R, queue, deferred, INNER)                                                                   \
     F(R, u32, phase, INNER)                                                                        \
     F(R, u32, missing, INNER) /* OKs for my request */
@@ -51,11 +51,18 @@ static void enter(struct state *s, struct cv_out *out) {
     cv_tell(out, CV_ENTERED, 0);
 }
 
+static void move_clock(struct state *s, uint64_t clock, struct cv_out *out) {
+    if (s->clock < clock) s->clock = clock;
+    if (s->clock <= s->clock_bound) return;
+    s->clock_bound = s->clock + CLOCK_AHEAD;
+    cv_save(out);
+}
+
 static void acquire(struct state *s, const struct cv_env *env, struct cv_out *out) {
     s->phase = WAITING;
-    s->asked = ++s->clock;
+    move_clock(s, s->clock + 1, out);
+    s->asked = s->clock;
     s->missing = env->processes - 1;
-    cv_save(out);
     if (s->missing)
         cv_send(out, CV_OTHERS, REQUEST, clocked, .clock = s->asked);
     else
@@ -69,9 +76,9 @@ static void release(struct state *s, struct cv_out *out) {
         cv_send(out, p, OK, clocked, .clock = row_of(s, p)->asked);
 }
 
-static bool comes_first(const struct state *s, const struct row *row, cv_pid self, cv_pid p) {
+static bool comes_first(const struct state *s, cv_pid self, uint64_t clock, cv_pid p) {
     if (s->phase != WAITING) return s->phase == INSIDE;
-    return row->allowed == s->asked || precedes(s->asked, self, row->asked, p);
+    return precedes(s->asked, self, clock, p);
 }
 
 static void on_request(struct state *s, const struct cv_env *env, cv_pid p, uint64_t clock,
@@ -79,8 +86,8 @@ static void on_request(struct state *s, const struct cv_env *env, cv_pid p, uint
     struct row *row = row_of(s, p);
     if (clock <= row->asked) return; /* a duplicate */
     row->asked = clock;
-    if (s->clock < clock) s->clock = clock;
-    if (!comes_first(s, row, env->self, p))
+    move_clock(s, clock, out);
+    if (!comes_first(s, env->self, clock, p))
         cv_send(out, p, OK, clocked, .clock = clock);
     else if (!cv_queued(&s->deferred, links(s), p))
         cv_queue_push(&s->deferred, links(s), p);
@@ -88,10 +95,14 @@ static void on_request(struct state *s, const struct cv_env *env, cv_pid p, uint
 
 static void on_ok(struct state *s, cv_pid p, uint64_t clock, struct cv_out *out) {
     struct row *row = row_of(s, p);
-    if (clock == whatever_you_asked) clock = s->asked; /* it came back from a crash */
     if (s->phase != WAITING || clock != s->asked || row->allowed == clock) return;
     row->allowed = clock;
     if (--s->missing == 0) enter(s, out);
+}
+
+static void on_back(struct state *s, cv_pid p, struct cv_out *out) {
+    if (s->phase == WAITING && row_of(s, p)->allowed != s->asked)
+        cv_send(out, p, REQUEST, clocked, .clock = s->asked);
 }
 
 static void step(void *state, const struct cv_env *env, const struct cv_event *e,
@@ -102,6 +113,8 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
         on_request(s, env, e->from, m->clock, out);
     } else if (e->type == CV_RECV && e->kind == OK) {
         on_ok(s, e->from, m->clock, out);
+    } else if (e->type == CV_RECV && e->kind == BACK) {
+        on_back(s, e->from, out);
     } else if (e->type == CV_CALL && e->arg == CV_ACQUIRE && s->phase == IDLE) {
         acquire(s, env, out);
     } else if (e->type == CV_CALL && e->arg == CV_RELEASE && s->phase == INSIDE) {
@@ -109,8 +122,8 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
     } else if (e->type == CV_START) {
         s->clock = env->option[FIRST_CLOCK] + env->option[CLOCK_APART] * (env->self - 1);
     } else if (e->type == CV_RESTART) {
-        s->clock = s->asked;
-        cv_send(out, CV_OTHERS, OK, clocked, .clock = whatever_you_asked);
+        s->clock = s->clock_bound;
+        cv_send(out, CV_OTHERS, BACK, clocked, .clock = s->clock);
     }
 }
 
@@ -122,8 +135,11 @@ static void layout(const struct cv_env *env, struct cv_layout *layout) {
 }
 
 static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);
-static const struct cv_record messages[KINDS] = {CV_TABLE("REQUEST", clocked),
-                                                 CV_TABLE("OK", clocked)};
+static const struct cv_record messages[KINDS] = {
+    CV_TABLE("REQUEST", clocked),
+    CV_TABLE("OK", clocked),
+    CV_TABLE("BACK", clocked),
+};
 static const struct cv_option options[OPTIONS] = {
     [FIRST_CLOCK] = {"first-clock", "where the logical clock of the first process starts",
                      CV_NUMBER, 0, 0, 1000000000},

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/parse.h"
+#include "detector/detector.h"
 #include "sim/topology.h"
 
 #define AT(MEMBER) offsetof(struct sim_config, MEMBER)
@@ -73,7 +74,7 @@ const struct setting sim_settings[] = {
      "heartbeats by fixed:50ms, adaptive:4 or phi:8",
      SET_DETECTOR, FOR_FAULTS, BOTH, AT(detector), 0, 0},
     {"heartbeat", "TIME", "how often a detector's heartbeats are sent", SET_DURATION, FOR_FAULTS,
-     BOTH, AT(heartbeat), 0, 0},
+     BOTH, AT(detector.option[DETECTOR_INTERVAL]), 0, 0},
 
     {"fencing", NULL, "the resource refuses fencing tokens older than one it has seen", SET_FLAG,
      FOR_JUDGE, LOCKS, AT(fencing), 0, 0},
@@ -104,7 +105,7 @@ void config_init(struct sim_config *config, const struct cv_algorithm *algorithm
         .pause_for = {EXPONENTIAL, 100000, 0},
         .event_limit = UINT64_MAX,
         .settle = 1000000,
-        .heartbeat = 10000,
+        .detector = {.option = {[DETECTOR_INTERVAL] = 10000}},
     };
     for (unsigned i = 0; i < algorithm->option_count; i++)
         config->option[i] = algorithm->options[i].usual;
@@ -167,10 +168,30 @@ static int text_apply(char **at, const char *text) {
 }
 
 static int detector_apply(struct sim_detector *detector, const char *text) {
+    static const struct {
+        const struct cv_algorithm *code;
+        double most;
+    } kinds[] = {{&cv_detector_fixed, 0}, {&cv_detector_adaptive, 1000}, {&cv_detector_phi, 16}};
     struct sim_detector asked = {0};
+    double value;
     if (strlen(text) >= sizeof asked.text) return -1;
     strcpy(asked.text, text);
-    if (parse_duration(text, &asked.oracle_us) != 0 || asked.oracle_us == 0) return -1;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        size_t length = strlen(kinds[i].code->name);
+        if (strncmp(text, kinds[i].code->name, length) != 0 || text[length] != ':') continue;
+        asked.code = kinds[i].code;
+        uint64_t *limit = &asked.option[DETECTOR_LIMIT];
+        if (kinds[i].code == &cv_detector_fixed) {
+            if (parse_duration(text + length + 1, limit) != 0 || *limit == 0) return -1;
+        } else {
+            if (parse_real(text + length + 1, &value) != 0 || value <= 0 || value > kinds[i].most)
+                return -1;
+            *limit = (uint64_t)(value * 1000);
+        }
+    }
+    if (!asked.code && (parse_duration(text, &asked.oracle_us) != 0 || asked.oracle_us == 0))
+        return -1;
+    asked.option[DETECTOR_INTERVAL] = detector->option[DETECTOR_INTERVAL];
     *detector = asked;
     return 0;
 }
@@ -372,6 +393,10 @@ int config_check(const struct sim_config *config, char error[SIM_ERROR_MAX]) {
         return refuse(error, "amnesia: only processes that --recover can have forgotten");
     if (config->recover && config->crash_rate == 0)
         return refuse(error, "recover: nothing crashes without --crash-rate");
+    if (config->detector.option[DETECTOR_INTERVAL] < 4)
+        return refuse(error, "heartbeat: must be at least 4us");
+    if (config->detector.code && config->processes > 1000)
+        return refuse(error, "detector: heartbeats of more than 1000 processes are too many");
     if (config->drift >= 1) return refuse(error, "drift: must be below 1");
     return algorithm->problem == CV_ELECTION ? network_check(config, error) : 0;
 }

@@ -66,7 +66,7 @@ struct sim_config {
     uint64_t initiators, settle;
     char *topology, *ids, *attribute; /* as typed, owned; NULL: the usual */
     struct sim_detector detector;
-    uint64_t heartbeat, patience, time_limit, event_limit, wait_bound, starved_after;
+    uint64_t patience, time_limit, event_limit, wait_bound, starved_after;
 };
 
 enum setting_kind {

@@ -12,7 +12,8 @@ static uint32_t note(struct sim *sim, enum trace_type type, cv_pid p, uint64_t a
     if (!sim->trace) return 0;
     return trace_add(
         sim->trace,
-        (struct trace_entry){.type = type, .process = p, .arg = arg, .time_us = sim_now(sim)});
+        (struct trace_entry){
+            .type = type, .process = p, .arg = arg, .cause = sim->cause, .time_us = sim_now(sim)});
 }
 
 static bool apart(const void *context, cv_pid a, cv_pid b) {

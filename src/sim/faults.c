@@ -43,15 +43,25 @@ void faults_open(struct sim *sim) {
 
 /* ---- The failure detector: an oracle with a delay ---- */
 
-void faults_tell(struct sim *sim, cv_pid p, cv_pid subject, enum cv_event_type type) {
+static void hear_of(struct sim *sim, cv_pid p, cv_pid subject, enum cv_event_type type) {
     uint32_t event = sim_schedule(sim, sim_now(sim), EV_DETECT, p);
     sim->event[event].from = subject;
     sim->event[event].arg = type;
 }
 
+void faults_suspicion(struct sim *sim, cv_pid p, const struct cv_tell *tell) {
+    cv_pid subject = (cv_pid)tell->arg;
+    bool down = tell->what == CV_SUSPECT;
+    if (down)
+        detector_judge_suspects(&sim->detectors, sim_now(sim), p, subject);
+    else
+        detector_judge_trusts(&sim->detectors, sim_now(sim), p, subject);
+    hear_of(sim, p, subject, down ? CV_DOWN : CV_UP);
+}
+
 static void tell_all(struct sim *sim, cv_pid subject, enum cv_event_type type) {
     for (cv_pid p = 1; p <= sim->roster.processes; p++)
-        if (p != subject) faults_tell(sim, p, subject, type);
+        if (p != subject) hear_of(sim, p, subject, type);
 }
 
 void faults_detect(struct sim *sim, const struct sim_event *event) {
@@ -84,7 +94,7 @@ static void back(struct sim *sim, cv_pid p, bool restarted) {
     if (restarted) {
         suspect(sim, p);
         for (cv_pid q = 1; q <= sim->roster.processes; q++)
-            if (q != p && sim->process[q].suspected) faults_tell(sim, p, q, CV_DOWN);
+            if (q != p && sim->process[q].suspected) hear_of(sim, p, q, CV_DOWN);
     }
     if (sim->process[p].suspected) sim_schedule(sim, sim_now(sim), EV_TRUST, p);
 }
@@ -121,6 +131,7 @@ static void crash(struct sim *sim, cv_pid p) {
     process->crashed = true;
     process->lives++;
     sim->result.crashes++;
+    if (sim->machine[DETECTOR].code) detector_judge_crash(&sim->detectors, sim_now(sim), p);
     outage(sim, p);
 }
 
@@ -141,6 +152,7 @@ static void recover(struct sim *sim, cv_pid p, bool amnesia) {
     sim->process[p].crashed = false;
     uint32_t cause = note(sim, TR_RECOVER, p, 0, amnesia);
     sim->load->recovered(sim, p);
+    if (sim->machine[DETECTOR].code) detector_judge_recover(&sim->detectors, p);
     for (int m = 0; m < MACHINES; m++) {
         if (!sim->machine[m].code) continue;
         restore(sim, p, (enum sim_machine)m, amnesia);
@@ -215,8 +227,8 @@ static void act(struct sim *sim, const struct sim_action *action) {
         break;
     case ACT_RESUME: resume(sim, p); break;
     case ACT_DRIFT: sim->process[p].clock = (float)action->factor; break;
-    case ACT_SUSPECT: faults_tell(sim, p, action->other, CV_DOWN); break;
-    case ACT_TRUST: faults_tell(sim, p, action->other, CV_UP); break;
+    case ACT_SUSPECT: hear_of(sim, p, action->other, CV_DOWN); break;
+    case ACT_TRUST: hear_of(sim, p, action->other, CV_UP); break;
     case ACT_PARTITION: network_partition(sim, action->side); break;
     case ACT_HEAL: network_partition(sim, NULL); break;
     case ACT_DELAY:

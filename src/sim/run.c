@@ -154,6 +154,8 @@ static void open_run(struct sim *sim, const struct sim_config *config, struct tr
         if (sim->machine[m].code) size = lay_out(sim, &sim->machine[m], size);
     sim->state = arena_take(&sim->fixed, size);
     sim->out.sends = arena_take(&sim->fixed, sim->out.room);
+    if (sim->machine[DETECTOR].code)
+        detector_judge_open(&sim->detectors, &sim->fixed, sim->roster.processes);
     network_open(sim);
     faults_open(sim);
     sim->load = sim->algorithm->problem == CV_ELECTION ? &election_load : &lock_load;
@@ -196,7 +198,7 @@ static void apply_tells(struct sim *sim, cv_pid p, enum sim_machine m) {
         if (m == ALGORITHM)
             sim->load->told(sim, p, tell);
         else
-            faults_tell(sim, p, (cv_pid)tell->arg, tell->what == CV_SUSPECT ? CV_DOWN : CV_UP);
+            faults_suspicion(sim, p, tell);
     }
 }
 
@@ -231,6 +233,7 @@ void sim_step(struct sim *sim, cv_pid p, enum sim_machine m, const struct cv_eve
     set_env(sim, p, machine);
     cv_out_reset(&sim->out);
     machine->code->step(sim->state + machine->of[p].state, &sim->env, event, &sim->out);
+    sim->cause = cause;
     if (cause) show_state(sim, p, cause);
     apply(sim, p, m, cause);
 }
@@ -284,6 +287,8 @@ static void receive(struct sim *sim, struct sim_event *event) {
                                                            .time_us = sim_now(sim)});
         trace_body(sim->trace, cause, e.body, e.size);
     }
+    if (!lost && sim_machine_of(event) == DETECTOR)
+        detector_judge_heard(&sim->detectors, sim_now(sim), p, event->from);
     if (lost)
         sim->result.lost++;
     else
@@ -346,6 +351,7 @@ static enum run_end loop(struct sim *sim) {
         sim->background -= sim->event[index].flags & EVENT_BACKGROUND;
         if (sim->trace) sim->trace->recording = sim->result.events >= sim->trace->from_event;
         hash_event(sim, &sim->event[index]);
+        sim->cause = 0;
         dispatch(sim, index);
         if (sim->first_violated->value == VIOLATED && !sim->result.violation_event)
             sim->result.violation_event = sim->result.events;
@@ -370,6 +376,7 @@ void sim_run(struct sim *sim, const struct sim_config *config, struct trace *tra
     result->end = end;
     result->end_us = end == TIME_LIMIT ? config->time_limit : sim_now(sim);
     sim->load->close(sim, result->end_us, end);
+    if (sim->machine[DETECTOR].code) detector_judge_close(&sim->detectors, result->end_us);
     if (!result->violation_event && sim_violated(sim)) result->violation_event = result->events;
     result->hash = rng_mix(sim->hash);
 }

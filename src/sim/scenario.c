@@ -101,8 +101,6 @@ static int name_processes(struct reader *r, char *list, cv_pid first, cv_pid las
         if (p > last) return fail(r, "more names than there are processes of that kind");
         if (strlen(name) >= ROSTER_NAME_MAX || strpbrk(name, "|*\"<>&;:#"))
             return fail(r, "'%.40s' cannot be a name", name);
-        for (cv_pid q = 1; q < p; q++)
-            if (strcmp(names[q], name) == 0) return fail(r, "'%s' is there twice", name);
         strcpy(names[p++], name);
     }
     return p == last + 1
@@ -124,8 +122,12 @@ static int settle_names(struct reader *r) {
     free(config->names);
     config->names = names;
     if (r->servers && name_processes(r, r->servers, 1, roster.servers) != 0) return -1;
-    if (!r->processes) return 0;
-    return name_processes(r, r->processes, roster.servers + 1, roster.processes);
+    if (r->processes && name_processes(r, r->processes, roster.servers + 1, roster.processes) != 0)
+        return -1;
+    for (cv_pid p = 1; p <= roster.processes; p++)
+        for (cv_pid q = 1; q < p; q++)
+            if (strcmp(names[q], names[p]) == 0) return fail(r, "'%s' is there twice", names[p]);
+    return 0;
 }
 
 /* ---- Second pass: what happens, and what must come out ---- */

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/wheel.h"
+#include "judge/detector.h"
 #include "judge/election.h"
 #include "judge/mutex.h"
 #include "sim/config.h"
@@ -137,6 +138,7 @@ struct sim {
     const struct sim_load *load;
     struct topology topology;
     uint64_t hash;
+    uint32_t cause;        /* the trace entry whose step is being applied */
     uint64_t background;   /* pending events that keep no run alive */
     uint64_t budget;       /* requests that may still be made */
     uint64_t outstanding;  /* processes that wait or are inside */
@@ -152,6 +154,7 @@ struct sim {
     uint64_t fifo_used, fifo_size;
     struct mutex_judge judge; /* of locks */
     struct election_judge election;
+    struct detector_judge detectors;
     uint32_t *part; /* of the network each process is in, when there may be several; else NULL */
     const struct verdict *first_violated; /* the verdict that can fall before the end */
     struct sim_result result;
@@ -219,7 +222,7 @@ void network_except(struct sim *sim, const struct sim_action *action);
 void faults_open(struct sim *sim);
 void faults_event(struct sim *sim, const struct sim_event *event);
 void faults_detect(struct sim *sim, const struct sim_event *event);
-/* A process hears of another that is down (CV_DOWN) or back (CV_UP). */
-void faults_tell(struct sim *sim, cv_pid p, cv_pid subject, enum cv_event_type type);
+/* A detector told its process whom to suspect, or whom to trust again. */
+void faults_suspicion(struct sim *sim, cv_pid p, const struct cv_tell *tell);
 
 #endif

@@ -31,7 +31,9 @@ void trace_close(struct trace *trace) {
 
 uint32_t trace_add(struct trace *trace, struct trace_entry entry) {
     if (!trace->recording) return 0;
-    if (trace->count > TRACE_ENTRIES_MAX) return trace->full = true, 0;
+    if (trace->count > TRACE_ENTRIES_MAX || trace->text_used > TRACE_BYTES_MAX ||
+        trace->bytes_used > TRACE_BYTES_MAX)
+        return trace->full = true, 0;
     trace->entry = grown(trace->entry, &trace->room, trace->count + 1, sizeof entry);
     uint32_t index = (uint32_t)trace->count++;
     trace->entry[index] = entry;
@@ -116,6 +118,31 @@ static void keep_context(struct trace *trace, size_t end) {
     free(involved);
 }
 
+/* With fencing the story ends where the resource refuses; returns that end. */
+static size_t keep_refusal(struct trace *trace, cv_pid p, size_t overlap) {
+    for (size_t i = overlap; i < trace->count; i++)
+        if (trace->entry[i].type == TR_REFUSED && trace->entry[i].process == p)
+            return trace->entry[i].kept = true, i;
+    return overlap;
+}
+
+/* The longest wait of a process, counted in entries of others, and those entries. */
+static void keep_wait(struct trace *trace, cv_pid p) {
+    size_t asked = 0, entered = 0, most = 0, from = 0, to = 0;
+    for (size_t i = 1; i < trace->count; i++) {
+        const struct trace_entry *entry = &trace->entry[i];
+        if (entry->type == TR_ASK && entry->process == p) asked = i, entered = 0;
+        if (entry->type != TR_ENTER || !asked) continue;
+        if (++entered > most) most = entered, from = asked, to = i;
+        if (entry->process == p) asked = 0;
+    }
+    for (size_t i = from; i <= to; i++) {
+        struct trace_entry *entry = &trace->entry[i];
+        if (entry->process == p || entry->type == TR_ENTER || entry->type == TR_LEAVE)
+            entry->kept = true;
+    }
+}
+
 static size_t overlap_at(const struct trace *trace, const struct mutex_judge *judge) {
     for (size_t i = 1; i < trace->count; i++)
         if (trace->entry[i].type == TR_ENTER && trace->entry[i].process == judge->culprit[1] &&
@@ -161,9 +188,12 @@ void trace_cut_lock(struct trace *trace, const struct mutex_judge *judge) {
     size_t end = trace->count - 1;
     trace->cut = true;
     if (judge->belief.value == VIOLATED) {
-        end = overlap_at(trace, judge);
-        keep_attempt(trace, judge->culprit[0], end);
-        keep_attempt(trace, judge->culprit[1], end);
+        size_t overlap = overlap_at(trace, judge);
+        keep_attempt(trace, judge->culprit[0], overlap);
+        keep_attempt(trace, judge->culprit[1], overlap);
+        end = judge->rules.fencing ? keep_refusal(trace, judge->culprit[0], overlap) : overlap;
+    } else if (judge->overtaken) {
+        keep_wait(trace, judge->overtaken);
     } else {
         for (cv_pid p = 1; p <= trace->roster.processes; p++)
             if (judge->of[p].waiting) keep_attempt(trace, p, end);

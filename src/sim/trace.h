@@ -63,7 +63,7 @@ struct trace {
     bool cut;  /* only kept entries are to be shown */
     bool full; /* what came after TRACE_ENTRIES_MAX entries is missing */
 };
-enum { TRACE_ENTRIES_MAX = 1000000 };
+enum { TRACE_ENTRIES_MAX = 1000000, TRACE_BYTES_MAX = 256 << 20 };
 
 void trace_open(struct trace *trace, const struct sim_config *config);
 void trace_close(struct trace *trace);

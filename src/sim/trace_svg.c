@@ -126,14 +126,16 @@ static uint64_t tick_step(const struct layout *layout) {
     return step;
 }
 
-static int put_tick(const struct layout *layout, uint64_t time, int last, FILE *out) {
+/* Writes a number unless it touches the one before, and returns where the last one ends. */
+static int put_tick(const struct layout *layout, uint64_t time, int end, FILE *out) {
     char number[32];
     int x = layout_x(layout, time), y = layout->bottom + AXIS_BELOW;
-    if (x - last < TICK_PIXELS / 2) return last;
+    int half = text_width(format_ms(number, sizeof number, time), 11) / 2;
+    if (x - half < end + 8) return end;
     fprintf(out, "<path class=\"grid\" d=\"M%d %dV%d\"/><path class=\"axis\" d=\"M%d %dv6\"/>", x,
             layout->top - 30, y, x, y);
-    svg_label(out, "number", x, y + 19, format_ms(number, sizeof number, time));
-    return x;
+    svg_label(out, "number", x, y + 19, number);
+    return x + half;
 }
 
 /* A silence, drawn shorter than it was, says how long it was. */
@@ -151,7 +153,7 @@ static void put_break(const struct layout *layout, const struct moment *moment, 
 /* Stretch by stretch between silences; one too short for a round number gets that of its begin. */
 static void put_axis(const struct layout *layout, FILE *out) {
     uint64_t step = tick_step(layout);
-    int y = layout->bottom + AXIS_BELOW, last = -TICK_PIXELS;
+    int y = layout->bottom + AXIS_BELOW, end_x = 0;
     fprintf(out, "<path class=\"axis\" d=\"M%d %dH%d\"/>", layout->left, y, layout->right);
     svg_label(out, "unit", layout->right + 6, y + 4, "ms");
     for (size_t i = 0, end; i < layout->moment_count; i = end) {
@@ -162,7 +164,7 @@ static void put_axis(const struct layout *layout, FILE *out) {
         if (i) put_break(layout, &layout->moment[i], out);
         if (first > to || first < from) first = from;
         for (uint64_t time = first;; time += step) {
-            last = put_tick(layout, time, last, out);
+            end_x = put_tick(layout, time, end_x, out);
             if (to - time < step) break;
         }
     }

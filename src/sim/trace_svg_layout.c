@@ -133,7 +133,8 @@ static uint64_t median(uint64_t *values, size_t count) {
     return values[count / 2];
 }
 
-/* What passes between two moments, or what a message takes, whichever is usually longer. */
+/* What a message usually takes, or, when that is next to nothing, what passes between two moments.
+ */
 static uint64_t typical_us(const struct layout *layout) {
     uint64_t *values = layout_array(layout->drawn_count, sizeof *values);
     size_t gaps = 0, flights = 0;
@@ -150,7 +151,8 @@ static uint64_t typical_us(const struct layout *layout) {
     }
     uint64_t flight = median(values, flights);
     free(values);
-    return gap > flight ? gap : flight ? flight : 1;
+    if (gap > 4 * flight) return gap;
+    return flight ? flight : 1;
 }
 
 /* A busy time needs more room, an overlong picture less. */

@@ -10,7 +10,7 @@ include_graph() {
         [detector]="base process detector"
         [judge]="base process judge"
         [catalogue]="base process mutex election detector catalogue"
-        [sim]="base process judge catalogue sim"
+        [sim]="base process detector judge catalogue sim"
         [lab]="base process judge catalogue sim lab"
         [cli]="base process judge catalogue sim lab cli"
     )

@@ -1,0 +1,12 @@
+/* Failure detectors: machines that run beside an algorithm and tell it whom to suspect. */
+#ifndef CV_DETECTOR_H
+#define CV_DETECTOR_H
+
+#include "process/process.h"
+
+extern const struct cv_algorithm cv_detector_fixed, cv_detector_adaptive, cv_detector_phi;
+
+/* Their options, the same for all three. */
+enum { DETECTOR_INTERVAL, DETECTOR_LIMIT, DETECTOR_OPTIONS };
+
+#endif

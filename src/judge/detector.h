@@ -1,0 +1,40 @@
+/* The judge of failure detectors, by the measures of Chen, Toueg and Aguilera (2002): how long
+ * until a crash is noticed, how often somebody is suspected wrongly, and for how long.  A process
+ * that is slow or cut off has not crashed: to suspect it is a mistake. */
+#ifndef CV_JUDGE_DETECTOR_H
+#define CV_JUDGE_DETECTOR_H
+
+#include <stdbool.h>
+
+#include "base/arena.h"
+#include "process/record.h"
+
+struct detector_pair { /* what one process thinks of another */
+    uint64_t suspected_us, heard_us;
+    bool suspected, mistaken, owed; /* owed: the crash has still to be noticed */
+};
+
+struct detector_judge {
+    uint32_t processes;
+    struct detector_pair *pair; /* watcher by watched */
+    uint64_t *crashed_us;       /* by pid; UINT64_MAX: it is up */
+    uint64_t crashes_noticed, detection_us_sum, detection_us_max;
+    uint64_t mistakes, mistakes_ended, mistake_us_sum, mistake_us_max;
+    uint64_t missed; /* watchers that had not noticed a crash when it was over, or at the end */
+    uint64_t *gap_us;
+    size_t gap_count; /* between heartbeats, the first GAPS_MAX of them */
+};
+enum { DETECTOR_GAPS_MAX = 100000 };
+
+void detector_judge_open(struct detector_judge *judge, struct arena *arena, uint32_t processes);
+void detector_judge_heard(struct detector_judge *judge, uint64_t now, cv_pid watcher,
+                          cv_pid watched);
+void detector_judge_suspects(struct detector_judge *judge, uint64_t now, cv_pid watcher,
+                             cv_pid watched);
+void detector_judge_trusts(struct detector_judge *judge, uint64_t now, cv_pid watcher,
+                           cv_pid watched);
+void detector_judge_crash(struct detector_judge *judge, uint64_t now, cv_pid p);
+void detector_judge_recover(struct detector_judge *judge, cv_pid p);
+void detector_judge_close(struct detector_judge *judge, uint64_t now);
+
+#endif
