@@ -13,7 +13,8 @@ ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wno
 LDLIBS  := -ljansson -lm -pthread
 
 SOURCES := $(sort $(wildcard src/*/*.c))
-OBJECTS := $(SOURCES:src/%.c=$(B)/obj/%.o)
+OBJECTS := $(SOURCES:src/%.c=$(B)/obj/%.o) $(B)/obj/cli/explanations.o
+EXPLAINED := $(sort $(wildcard src/mutex/*.c src/election/*.c)) $(sort $(wildcard scenarios/*.scenario))
 LIBRARY := $(filter-out $(B)/obj/cli/%,$(OBJECTS))
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/unit/*.c)))
 MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,\
@@ -61,6 +62,14 @@ $(B)/conclave: $(OBJECTS)
 $(B)/obj/%.o: src/%.c | deps
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# The texts of `conclave explain` are the sources' own.
+$(B)/obj/cli/explanations.c: scripts/explanations.awk $(EXPLAINED)
+	@mkdir -p $(@D)
+	LC_ALL=C awk -f scripts/explanations.awk $(EXPLAINED) >$@
+
+$(B)/obj/cli/explanations.o: $(B)/obj/cli/explanations.c
+	$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(B)/tests/%: tests/unit/%.c $(LIBRARY) | test-deps
 	@mkdir -p $(@D)

@@ -21,6 +21,7 @@ int cmd_compare(int argc, char **argv);
 int cmd_odds(int argc, char **argv);
 int cmd_timeout(int argc, char **argv);
 int cmd_list(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 
 /* Each says what is wrong in one line on stderr and ends the program. */
 _Noreturn void usage_error(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -33,6 +34,12 @@ const struct cv_algorithm *require_algorithm(const char *name);
 FILE *open_output(const char *path);
 void close_output(FILE *file, const char *path);
 
+/* For a terminal, a bar on stderr that is gone when all is done; for anything else NULL. */
+typedef void progress_fn(size_t done, size_t all);
+progress_fn *progress_bar(void);
+
+/* NAN has no place in JSON. */
+json_t *real_or_null(double value);
 /* Prints a report and lets go of it: the keys in the order in which they were set. */
 void print_json(json_t *report);
 

@@ -5,12 +5,14 @@
 #include "base/parse.h"
 #include "catalogue/catalogue.h"
 #include "cli/cli.h"
+#include "cli/compare_elections.h"
 #include "lab/compare.h"
 
 enum { SIZES_MAX = 16, COMPARE_PROCESSES_MAX = 2000 };
 
 struct request {
-    bool json;
+    bool json, elections;
+    const char *plot;
     uint64_t sizes[SIZES_MAX];
     int size_count;
     uint64_t seed;
@@ -33,6 +35,8 @@ static int parse(int key, char *text, struct argp_state *state) {
     switch (key) {
     case 'j': request->json = true; return 0;
     case 'p': add_sizes(request, text); return 0;
+    case 'e': request->elections = true; return 0;
+    case 'o': request->plot = text; return 0;
     case 's':
         if (parse_u64(text, &request->seed) != 0)
             usage_error("seed: '%s' is not a whole number", text);
@@ -40,8 +44,6 @@ static int parse(int key, char *text, struct argp_state *state) {
     default: return ARGP_ERR_UNKNOWN;
     }
 }
-
-static json_t *real_or_null(double value) { return isnan(value) ? json_null() : json_real(value); }
 
 static json_t *row_json(const struct compare_row *row) {
     return json_pack("{s:s, s:I, s:s, s:I, s:s, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:s}",
@@ -99,6 +101,8 @@ int cmd_compare(int argc, char **argv) {
     static const struct argp_option options[] = {
         {"processes", 'p', "N,...", 0, "How many processes compete (3,8,32)", 0},
         {"seed", 's', "S", 0, "The runs' random numbers (1)", 0},
+        {"elections", 'e', 0, 0, "Compare the elections, from 4 to 65536 processes", 0},
+        {"plot", 'o', "FILE", 0, "With --elections: draw messages over processes, as SVG", 0},
         {"json", 'j', 0, 0, "Report in JSON", 0},
         {0}};
     static const struct argp argp = {
@@ -108,7 +112,9 @@ int cmd_compare(int argc, char **argv) {
         "Messages per entry and delay before entry of every lock, measured in the simulator, "
         "beside "
         "the formulas.  Footnotes say from the run why the two differ.\v"
-        "Example:\n  conclave compare --processes 3,8,32\n",
+        "Examples:\n"
+        "  conclave compare --processes 3,8,32\n"
+        "  conclave compare --elections --plot elections.svg\n",
         0,
         0,
         0};
@@ -116,6 +122,10 @@ int cmd_compare(int argc, char **argv) {
     struct sim sim;
     size_t count = 0;
     argp_parse(&argp, argc, argv, 0, 0, &request);
+    if (request.elections && request.size_count)
+        usage_error("processes: with --elections the sizes are 4 to 65536");
+    if (request.plot && !request.elections) usage_error("plot: goes with --elections");
+    if (request.elections) return compare_elections(request.seed, request.json, request.plot);
     if (!request.size_count) request.sizes[0] = 3, request.sizes[1] = 8, request.sizes[2] = 32;
     if (!request.size_count) request.size_count = 3;
     struct compare_row *rows =

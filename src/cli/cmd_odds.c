@@ -85,18 +85,9 @@ static void read_case(struct request *request) {
         usage_error("--simulate: takes n up to %d, not %s", ODDS_SIMULATED_N_MAX, request->n_text);
 }
 
-static void show_progress(size_t done, size_t all) {
-    static const char full[] = "########################################";
-    static const char empty[] = "........................................";
-    int part = (int)(40 * (double)done / (double)all);
-    fprintf(stderr, "\r[%.*s%s] %zu of %zu runs%s", part, full, empty + part, done, all,
-            done == all ? "\r\033[K" : "");
-}
-
 static void simulate(const struct request *request, const struct odds_case *c,
                      struct odds_estimate *estimate) {
-    if (odds_simulate(c, request->runs, request->seed, isatty(STDERR_FILENO) ? show_progress : NULL,
-                      estimate) != 0)
+    if (odds_simulate(c, request->runs, request->seed, progress_bar(), estimate) != 0)
         system_error("out of memory for the simulation");
 }
 

@@ -218,15 +218,6 @@ static void check(struct request *request) {
 
 /* ---- Running ---- */
 
-static void progress_bar(size_t done, size_t all) {
-    enum { WIDTH = 40 };
-    char bar[WIDTH + 1];
-    size_t full = all ? done * WIDTH / all : WIDTH;
-    for (size_t i = 0; i < WIDTH; i++) bar[i] = i < full ? '#' : '.';
-    bar[WIDTH] = 0;
-    fprintf(stderr, "\r[%s] %zu of %zu runs%s", bar, done, all, done == all ? "\r\033[K" : "");
-}
-
 static void print_replay(const struct sim_config *config) {
     char command[1024];
     config_command(config, command, sizeof command);
@@ -241,7 +232,7 @@ static int run_many(struct request *request) {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     batch.jobs = request->jobs ? (unsigned)request->jobs : cores > 0 ? (unsigned)cores : 1;
     if (request->shares) batch.share = request->share, batch.shares = request->shares;
-    if (batch_run(&batch, isatty(STDERR_FILENO) ? progress_bar : NULL) != 0 ||
+    if (batch_run(&batch, progress_bar()) != 0 ||
         batch_summarize(batch.rows, batch.count, distribution_mean(&config->delay),
                         (double)config->processes, &summary) != 0)
         system_error("out of memory");

@@ -1,8 +1,10 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "catalogue/catalogue.h"
 
@@ -13,6 +15,7 @@ static const struct command commands[] = {
     {"timeout", "how long to wait, given what waiting and mistakes cost", cmd_timeout},
     {"merge", "join the results of a sweep that was run in shares", cmd_merge},
     {"list", "the algorithms", cmd_list},
+    {"explain", "what an algorithm does, and what breaks it", cmd_explain},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 
@@ -63,6 +66,19 @@ void print_json(json_t *report) {
     putchar('\n');
     json_decref(report);
 }
+
+static void draw_bar(size_t done, size_t all) {
+    enum { WIDTH = 40 };
+    char bar[WIDTH + 1];
+    size_t full = all ? done * WIDTH / all : WIDTH;
+    for (size_t i = 0; i < WIDTH; i++) bar[i] = i < full ? '#' : '.';
+    bar[WIDTH] = 0;
+    fprintf(stderr, "\r[%s] %zu of %zu%s", bar, done, all, done == all ? "\r\033[K" : "");
+}
+
+progress_fn *progress_bar(void) { return isatty(STDERR_FILENO) ? draw_bar : NULL; }
+
+json_t *real_or_null(double value) { return isnan(value) ? json_null() : json_real(value); }
 
 static void help(FILE *out) {
     fputs("Usage: conclave COMMAND [OPTION...]\n"

@@ -5,9 +5,6 @@
 #include "base/parse.h"
 #include "catalogue/catalogue.h"
 
-/* NAN has no place in JSON. */
-static json_t *real_or_null(double value) { return isnan(value) ? json_null() : json_real(value); }
-
 static json_t *hash_json(uint64_t hash) {
     return json_sprintf("%016llx", (unsigned long long)hash);
 }

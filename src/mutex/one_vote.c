@@ -150,6 +150,7 @@ static void on_request(struct state *s, const struct cv_env *env, cv_pid p, uint
                        struct cv_out *out) {
     struct row *row = row_of(s, p);
     if (number <= row->number) return; /* a duplicate, or released already */
+    if (s->holder == p && number <= s->voted) return;
     if (s->clock < number) s->clock = number;
     if (s->holder == p) s->holder = CV_NOBODY; /* its RELEASE is on the way, or was lost */
     if (cv_queued(&s->queue, links(s), p)) cv_queue_remove(&s->queue, links(s), p);
@@ -162,7 +163,7 @@ static void on_request(struct state *s, const struct cv_env *env, cv_pid p, uint
 static void on_release(struct state *s, const struct cv_env *env, cv_pid p, uint64_t number,
                        struct cv_out *out) {
     struct row *row = row_of(s, p);
-    if (s->holder == p && s->voted == number) {
+    if (s->holder == p && s->voted <= number) {
         s->holder = CV_NOBODY;
         cv_save(out);
     } else if (cv_queued(&s->queue, links(s), p) && row->number <= number) {
@@ -176,6 +177,7 @@ static void on_yield(struct state *s, const struct cv_env *env, cv_pid p, uint64
                      struct cv_out *out) {
     if (s->holder != p || s->serial != serial) return;
     s->holder = CV_NOBODY;
+    row_of(s, p)->number = s->voted; /* a crash here may have forgotten it */
     enqueue(s, p);
     vote_for_next(s, env, out);
 }
@@ -226,6 +228,7 @@ static void on_grant(struct state *s, cv_pid p, uint64_t serial, struct cv_out *
     struct row *row = row_of(s, p);
     if (row->answer == NOT_ASKED || serial <= row->serial) return; /* a duplicate */
     row->serial = serial;
+    if (row->answer == GRANTED) return; /* once more, after a crash: it is still one vote */
     s->refused -= row->answer == REFUSED;
     row->answer = GRANTED;
     if (++s->granted < s->needed) return;
@@ -247,13 +250,14 @@ static void on_inquire(struct state *s, const struct cv_env *env, cv_pid p, uint
     }
 }
 
-/* The queue of p is gone, and what was sent to it while it was down. */
+/* The queue of p is gone, and so is what was sent to it while it was down. */
 static void on_back(struct state *s, const struct cv_env *env, cv_pid p, struct cv_out *out) {
-    uint32_t answer = row_of(s, p)->answer;
-    if (s->phase == WAITING && (answer == ASKED || answer == REFUSED))
+    struct row *row = row_of(s, p);
+    if (s->phase == WAITING && row->answer == REFUSED)
+        say(s, env, p, YIELD, s->asked, row->serial, out); /* p may believe that I have its vote */
+    if (s->phase == WAITING && (row->answer == ASKED || row->answer == REFUSED))
         say(s, env, p, REQUEST, s->asked, 0, out);
-    else if (s->phase == IDLE && s->asked)
-        say(s, env, p, RELEASE, s->asked, 0, out);
+    if (s->phase == IDLE && s->asked) say(s, env, p, RELEASE, s->asked, 0, out);
 }
 
 /* ---- Both ---- */

@@ -1,0 +1,91 @@
+#include "lab/compare_elections.h"
+
+#include <math.h>
+#include <stdio.h>
+
+enum { RUNS_MAX = 200, RUNS_MIN = 3 };
+#define MESSAGES_MAX 2e6
+
+/* ---- What the catalogue says, all processes initiating ---- */
+
+static double harmonic(double n) {
+    double sum = 0;
+    for (double i = n; i >= 1; i--) sum += 1 / i;
+    return sum;
+}
+
+static double rounds_of_halving(double n) { return floor(log2(n)) + 1; }
+
+static double of_chang_roberts(double n) { return n * harmonic(n) + n; }
+static double of_franklin(double n) { return 2 * n * rounds_of_halving(n) + n; }
+static double of_hirschberg(double n) { return 8 * n * (1 + ceil(log2(n))) + n; }
+static double of_peterson(double n) { return 2 * n * rounds_of_halving(n) + 2 * n; }
+static double of_list(double n) { return n * n; }
+static double of_ring_coordinator(double n) { return 2 * n * n; }
+static double of_bully(double n) { return n * (n - 1) + n - 1; }
+
+static const struct {
+    const char *name;
+    double (*messages)(double n);
+} formulas[] = {
+    {"chang-roberts", of_chang_roberts},
+    {"franklin", of_franklin},
+    {"hirschberg-sinclair", of_hirschberg},
+    {"peterson", of_peterson},
+    {"ring-list", of_list},
+    {"ring-coordinator", of_ring_coordinator},
+    {"bully", of_bully},
+};
+
+static double formula(const struct cv_algorithm *algorithm, double n) {
+    for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++)
+        if (strcmp(formulas[i].name, algorithm->name) == 0) return formulas[i].messages(n);
+    return NAN;
+}
+
+/* ---- Measuring ---- */
+
+static void configure(struct sim_config *config, uint64_t processes) {
+    config->processes = processes;
+    if (config->algorithm->topology ==
+        CV_GRAPH) { /* a sparse network: four neighbours on average */
+        double p = processes > 5 ? 4.0 / (double)(processes - 1) : 1;
+        char text[32], error[SIM_ERROR_MAX];
+        snprintf(text, sizeof text, "random:%.12f", p);
+        setting_apply(config, setting_find("topology"), text, error);
+    }
+}
+
+static size_t runs_for(double messages) {
+    double runs = MESSAGES_MAX / (messages > 1 ? messages : 1);
+    return runs > RUNS_MAX ? RUNS_MAX : runs < RUNS_MIN ? RUNS_MIN : (size_t)runs;
+}
+
+void election_measure(struct sim *sim, const struct cv_algorithm *algorithm, uint64_t processes,
+                      uint64_t seed, struct election_cost *cost) {
+    double messages[RUNS_MAX], hops[RUNS_MAX], rounds[RUNS_MAX];
+    struct sim_config config;
+    size_t runs = 1;
+    config_init(&config, algorithm);
+    configure(&config, processes);
+    *cost = (struct election_cost){.algorithm = algorithm, .processes = processes};
+    for (size_t i = 0; i < runs; i++) {
+        config.seed = seed + i;
+        sim_run(sim, &config, NULL);
+        messages[i] = (double)sim->result.messages;
+        hops[i] = (double)sim->result.decided_us / distribution_mean(&config.delay);
+        rounds[i] = (double)sim->result.rounds;
+        cost->violated += sim_violated(sim);
+        if (i == 0) runs = runs_for(messages[0]);
+    }
+    cost->runs = runs;
+    cost->messages = stats_of(messages, runs);
+    cost->hops = stats_of(hops, runs);
+    cost->rounds = stats_of(rounds, runs);
+    cost->formula = formula(algorithm, (double)processes);
+    config_free(&config);
+}
+
+bool election_affordable(const struct election_cost *cost) {
+    return cost->messages.mean <= MESSAGES_MAX / 2;
+}
