@@ -17,16 +17,18 @@ enum { /* option keys; the first two ranges are indexed by the tables they come 
        KEY_RUNS,
        KEY_JOBS,
        KEY_SHARE,
+       KEY_JUDGE,
+       KEY_GAPS,
 };
 
 struct request {
     struct scenario scenario; /* its config is the run's, with or without a file */
     const char *path;         /* of the scenario, or NULL */
-    const char *trace_name, *output;
+    const char *trace_name, *output, *gaps;
     enum trace_format format;
     const char *at[64];
     int at_count;
-    bool json, cut;
+    bool json, cut, judge_detector;
     uint64_t runs, jobs;
     uint32_t share, shares;
 };
@@ -90,6 +92,11 @@ static int parse(int key, char *text, struct argp_state *state) {
     case KEY_RUNS: set_count("runs", text, &request->runs); break;
     case KEY_JOBS: set_count("jobs", text, &request->jobs); break;
     case KEY_SHARE: set_share(request, text); break;
+    case KEY_JUDGE:
+        if (strcmp(text, "detector") != 0) usage_error("judge: only 'detector' can be asked for");
+        request->judge_detector = true;
+        break;
+    case KEY_GAPS: request->gaps = text; break;
     case ARGP_KEY_ARG: set_algorithm(request, text); break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -124,7 +131,9 @@ static void add_settings(struct option_table *table, const struct cv_algorithm *
                 continue;
             bool told = algorithm && s->kind != SET_FLAG && s->kind != SET_RATE;
             if (told) setting_format(&usual, s, value, sizeof value);
-            if (told && (strcmp(value, "0us") == 0 || strlen(value) > 19)) told = false;
+            if (told &&
+                (strcmp(value, "0us") == 0 || strcmp(value, "0") == 0 || strlen(value) > 19))
+                told = false;
             add_option(table,
                        (struct argp_option){s->name, KEY_SETTING + (int)i, s->value, 0, s->help,
                                             1 + group},
@@ -164,6 +173,9 @@ static struct option_table make_options(const struct cv_algorithm *algorithm) {
         {0, 0, 0, 0, "What to show:", SHOW},
         {"trace", KEY_TRACE, "FORMAT", 0, "show what happened: text, mermaid, json or svg", SHOW},
         {"output", KEY_OUTPUT, "FILE", 0, "where the trace goes (standard output)", SHOW},
+        {"judge", KEY_JUDGE, "detector", 0, "insist on the judge of failure detectors", SHOW},
+        {"gaps", KEY_GAPS, "FILE", 0,
+         "write the gaps between heartbeats there; see conclave timeout --delays", SHOW},
         {"cut", KEY_CUT, 0, 0, "cut the trace down to what led to the violation", SHOW},
         {"json", 'j', 0, 0, "report in JSON", SHOW},
     };
@@ -209,6 +221,10 @@ static void check(struct request *request) {
             usage_error("at '%s': %s", request->at[i], error);
     if (request->runs && request->trace_name)
         usage_error("trace: shows one run; leave out --runs, and give the --seed");
+    if ((request->judge_detector || request->gaps) && !config->detector.code)
+        usage_error("%s: wants a detector by heartbeat, such as --detector phi:8",
+                    request->gaps ? "gaps" : "judge");
+    if (request->gaps && request->runs) usage_error("gaps: are of one run; leave out --runs");
     if (request->shares && !request->runs) usage_error("share: shares --runs, which is missing");
     if ((request->cut || request->output) && !request->trace_name)
         usage_error("%s: goes with --trace", request->cut ? "cut" : "output");
@@ -273,6 +289,13 @@ static void show_what_led_here(struct sim *sim) {
     trace_close(&trace);
 }
 
+static void write_gaps(const char *path, const struct detector_judge *judge) {
+    FILE *out = open_output(path);
+    for (size_t i = 0; i < judge->gap_count; i++)
+        fprintf(out, "%.3fms\n", (double)judge->gap_us[i] / 1e3);
+    close_output(out, path);
+}
+
 static void write_trace(const struct request *request, struct trace *trace, const struct sim *sim) {
     const char *path = request->output ? request->output : "-";
     const char *title = request->scenario.title;
@@ -307,6 +330,7 @@ static int run_one(struct request *request) {
     FILE *out = on_stdout || request->json ? stderr : stdout;
     bool violated = sim_violated(&sim), expected = !violated;
     if (request->trace_name) write_trace(request, &trace, &sim);
+    if (request->gaps) write_gaps(request->gaps, &sim.detectors);
     if (request->json)
         print_json(report_run_json(&sim));
     else
