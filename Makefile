@@ -3,6 +3,7 @@ VERSION := 0.1.0
 
 # What the build, and what the tests and benchmarks need beyond it: Debian 12 packages.
 BUILD_PACKAGES := gcc libc6-dev libjansson-dev
+BENCH_PACKAGES := g++ jq libsimgrid-dev time
 TEST_PACKAGES  := binutils clang-format help2man jq libcmocka-dev libxml2-utils man-db
 
 B       ?= build
@@ -94,6 +95,7 @@ ubsan:
 	    SANITIZE="-fsanitize=undefined -fno-sanitize-recover=all" SANITIZED=1 test
 
 bench: all
+	$(call install,$(BENCH_PACKAGES))
 	@./bench/run $(B)/conclave
 
 # ---- Manual pages: from --help, which is their one source ----

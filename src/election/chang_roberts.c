@@ -2,18 +2,18 @@
  *
  *   idle         wants an election:  takes part  --ELECTION(own id)--> right
  *   any          ELECTION of a better candidate: takes part, and passes it on
- *                ELECTION of a worse one: idle, takes part and sends its own id instead; when it takes
- *                part already, a better id than that one has passed here, so it stops
- *                ELECTION with its own id: it has beaten everybody, and leads  --ELECTED--> right
- *   any          ELECTED: takes part no more, follows, and passes it on until it is back
+ *                ELECTION of a worse one: idle, takes part and sends its own id instead; when it
+ * takes part already, a better id than that one has passed here, so it stops ELECTION with its own
+ * id: it has beaten everybody, and leads  --ELECTED--> right any          ELECTED: takes part no
+ * more, follows, and passes it on until it is back
  *
  * Cost: with ids in random order and all initiating, N H(N) + N messages on average, of which the
  * last N tell everybody.  The worst, N(N+1)/2 + N, are ids that fall along the direction of travel:
  * the id k travels k hops.  One initiator costs 3N - 1 at the most: N - 1 until its message reaches
  * the best, N for that one's id, and N for ELECTED.
  *
- * Candidates are compared by weight, then by id.  An election may be repeated at any time; who comes
- * back from a crash does so, because that tells it who leads.
+ * Candidates are compared by weight, then by id.  An election may be repeated at any time; who
+ * comes back from a crash does so, because that tells it who leads.
  *
  * What it takes for granted: reliable FIFO channels.  What breaks it: a crash during an election
  * swallows the messages that pass there, and those who take part wait for ever; a dead leader is

@@ -5,7 +5,11 @@
 #include "process/process.h"
 
 /* Every election there is: E(name) for each cv_name. */
-#define RING_ELECTIONS(E)
+#define RING_ELECTIONS(E)                                                                          \
+    E(ring_anonymous)                                                                              \
+    E(ring_list)                                                                                   \
+    E(ring_coordinator)                                                                            \
+    E(chang_roberts) E(franklin) E(hirschberg_sinclair) E(peterson) E(itai_rodeh)
 #define NETWORK_ELECTIONS(E)
 
 #define E(NAME) extern const struct cv_algorithm cv_##NAME;

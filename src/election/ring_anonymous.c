@@ -10,10 +10,10 @@
  *
  * Cost: 2N messages and 2N message times with one candidate.
  *
- * What breaks it: two that are candidates at the same time.  Each takes the other's vote for its own,
- * because nothing tells them apart, and both are elected.  No algorithm whose steps are determined can
- * do better without ids (Angluin, STOC 1980); itai-rodeh draws lots.  It also needs reliable FIFO
- * channels, and processes that do not crash. */
+ * What breaks it: two that are candidates at the same time.  Each takes the other's vote for its
+ * own, because nothing tells them apart, and both are elected.  No algorithm whose steps are
+ * determined can do better without ids (Angluin, STOC 1980); itai-rodeh draws lots.  It also needs
+ * reliable FIFO channels, and processes that do not crash. */
 #include "election/election.h"
 
 enum { VOTE_FOR_ME, WE_HAVE_A_LEADER, KINDS };
@@ -93,7 +93,8 @@ static const struct cv_record messages[KINDS] = {CV_TABLE("VOTE_FOR_ME", plain),
 const struct cv_algorithm cv_ring_anonymous = {
     .name = "ring-anonymous",
     .summary = "a vote that comes round elects; without ids two that start together both win",
-    .paper = "the lecture's first ring; Angluin, Local and global properties in networks, STOC 1980",
+    .paper =
+        "the lecture's first ring; Angluin, Local and global properties in networks, STOC 1980",
     .cost = "2N with one candidate",
     .delay = "2N",
     .state = &state_table,

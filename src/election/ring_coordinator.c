@@ -1,21 +1,21 @@
 /* ring-coordinator: a list goes round those who are alive, then who leads goes round.
  *
- *   wants an election     --ELECTION(itself)--> the next one on the ring that is not known to be dead
- *   ELECTION without me   adds itself and passes it on
- *   ELECTION with me      it has been everywhere  --COORDINATOR(the list)--> round the ring once
- *   COORDINATOR           the best of the list leads
+ *   wants an election     --ELECTION(itself)--> the next one on the ring that is not known to be
+ * dead ELECTION without me   adds itself and passes it on ELECTION with me      it has been
+ * everywhere  --COORDINATOR(the list)--> round the ring once COORDINATOR           the best of the
+ * list leads
  *
  * The ring is the order of the processes, closed; anyone can reach anyone, so the dead are skipped.
  * Who hears that its leader is dead starts an election.  So does who finds that its successor is
- * another now, dead or back again: a message may have died with the old one, and the new one may know
- * no leader.  And so does a process that restarts.  Lists that were made at different times may differ;
- * everyone keeps to the best leader that it has heard of and does not know to be dead.
+ * another now, dead or back again: a message may have died with the old one, and the new one may
+ * know no leader.  And so does a process that restarts.  Lists that were made at different times
+ * may differ; everyone keeps to the best leader that it has heard of and does not know to be dead.
  *
- * Cost: 2N messages of a length up to N, and 2N message times, for each initiator; when the death of
- * a leader makes initiators of all, 2N^2.  Candidates are compared by weight, then by id.
+ * Cost: 2N messages of a length up to N, and 2N message times, for each initiator; when the death
+ * of a leader makes initiators of all, 2N^2.  Candidates are compared by weight, then by id.
  *
  * What breaks it: a message that is lost without a crash.  A wrong suspicion: the others elect
- * another while the old leader, alive, leads on; they come back to it when they trust it again.  The
+ * another while the old leader, alive, leads on; they come back to it when they trust it again. The
  * best of all takes the lead back whenever it comes back, which is E1, not stability.  Without a
  * failure detector a dead process swallows all that is sent to it. */
 #include "election/election.h"
@@ -86,8 +86,8 @@ static void pass_on(struct state *s, const struct cv_env *env, const struct elec
         follow(s, env, env->self, out); /* all that it met have died since */
         return;
     }
-    struct member *rows = cv_send_rows(out, next, ELECTION, election, member, count + 1,
-                                       .initiator = m->initiator);
+    struct member *rows =
+        cv_send_rows(out, next, ELECTION, election, member, count + 1, .initiator = m->initiator);
     memcpy(rows, met, count * sizeof *met);
     rows[count].process = env->self;
 }
@@ -109,13 +109,14 @@ static void announce(struct state *s, const struct cv_env *env, const struct ele
 static void on_election(struct state *s, const struct cv_env *env, const struct election *m,
                         uint32_t count, struct cv_out *out) {
     const struct member *met = (const void *)(m + 1);
-    bool complete = m->initiator == env->self || count + 1 >= env->processes;
+    bool complete = m->initiator == env->self;
     for (uint32_t i = 0; i < count; i++) complete |= met[i].process == env->self;
+    if (count >= env->processes) return; /* more than there are: of another ring */
     s->awake = s->joined = 1;
-    if (!complete)
-        pass_on(s, env, m, met, count, out);
-    else if (count < env->processes)
+    if (complete)
         announce(s, env, m, met, count, out);
+    else
+        pass_on(s, env, m, met, count, out);
 }
 
 static void on_coordinator(struct state *s, const struct cv_env *env, const struct coordinator *m,
@@ -125,9 +126,8 @@ static void on_coordinator(struct state *s, const struct cv_env *env, const stru
     s->awake = 1;
     if (best) follow(s, env, best, out);
     if (m->hops <= 1 || m->hops > count || next == env->self) return;
-    memcpy(
-        cv_send_rows(out, next, COORDINATOR, coordinator, member, count, .hops = m->hops - 1),
-        list, count * sizeof *list);
+    memcpy(cv_send_rows(out, next, COORDINATOR, coordinator, member, count, .hops = m->hops - 1),
+           list, count * sizeof *list);
 }
 
 /* ---- The failure detector ---- */

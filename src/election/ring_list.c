@@ -12,9 +12,9 @@
  * The smallest is the candidate with the least weight, then with the least id.  Who comes back from
  * a crash asks by a list of its own.
  *
- * What it takes for granted: reliable channels; the order of messages is of no account.  What breaks
- * it: a crash breaks the ring and loses the lists that pass there.  A leader that dies is noticed by
- * nobody. */
+ * What it takes for granted: reliable channels; the order of messages is of no account.  What
+ * breaks it: a crash breaks the ring and loses the lists that pass there.  A leader that dies is
+ * noticed by nobody. */
 #include "election/election.h"
 
 enum { LIST, KINDS };

@@ -15,6 +15,17 @@ static double per_entry(const struct compare_row *row, unsigned kind) {
     return (double)row->result.by_kind[kind] / (double)row->result.entries;
 }
 
+/* Messages of that name per entry. */
+static double named_per_entry(const struct compare_row *row, const char *name) {
+    for (unsigned kind = 0; kind < row->algorithm->message_count; kind++)
+        if (strcmp(row->algorithm->messages[kind].name, name) == 0) return per_entry(row, kind);
+    return 0;
+}
+
+static bool differ(double measured, double formula) {
+    return fabs(measured - formula) > 0.005 * formula;
+}
+
 static void expect_central(struct compare_row *row, double n) {
     (void)n;
     row->formula_per_entry = 3;
@@ -36,7 +47,7 @@ static void expect_quorum(struct compare_row *row, double n) {
     row->formula_per_entry = 3 * n;
     row->formula_delay = 2;
     double granted = per_entry(row, 1) / n / row->attempts;
-    if (fabs(row->per_entry - row->formula_per_entry) > 0.005 * row->formula_per_entry)
+    if (differ(row->per_entry, row->formula_per_entry))
         snprintf(row->footnote, sizeof row->footnote,
                  "%.3g attempts per entry; %.3g%% of the requests were granted, the others were "
                  "released while still queued",
@@ -59,10 +70,107 @@ static void expect_voting(struct compare_row *row, double n) {
                  "here all are sent at once");
 }
 
+static void expect_lamport(struct compare_row *row, double n) {
+    row->formula_per_entry = 3 * (n - 1);
+    row->formula_delay = 2;
+    if (differ(row->delay_hops, 2))
+        snprintf(
+            row->footnote, sizeof row->footnote,
+            "the delay was %.3g and not 2: who waited had the ACKs before the section was free, "
+            "and only the RELEASE was still missing",
+            row->delay_hops);
+}
+
+static void expect_ricart_agrawala(struct compare_row *row, double n) {
+    row->formula_per_entry = 2 * (n - 1);
+    row->formula_delay = 2 * (n - 1);
+    if (differ(row->delay_hops, row->formula_delay))
+        snprintf(
+            row->footnote, sizeof row->footnote,
+            "the formula's delay sends one message after the other; here all are sent at once, "
+            "which makes it 2, or 1 when only the OK of the one inside is still missing");
+}
+
+static void expect_roucairol_carvalho(struct compare_row *row, double n) {
+    snprintf(row->footnote, sizeof row->footnote,
+             "of %g permissions, %.4g had to be fetched per entry; the others were still there",
+             n - 1, named_per_entry(row, "OK"));
+}
+
+static void expect_suzuki_kasami(struct compare_row *row, double n) {
+    double fetched = named_per_entry(row, "TOKEN");
+    row->formula_per_entry = n * fetched;
+    snprintf(row->footnote, sizeof row->footnote,
+             "%.4g%% of the entries fetched the token for N messages, the others found it in place",
+             100 * fetched);
+}
+
+static void expect_raymond(struct compare_row *row, double n) {
+    snprintf(row->footnote, sizeof row->footnote,
+             "per entry the token crossed %.3g edges, after %.3g REQUESTs; log2(N) = %.3g",
+             named_per_entry(row, "TOKEN"), named_per_entry(row, "REQUEST"), log2(n));
+}
+
+/* Each entry asks the other K-1 members of a quorum. */
+static void expect_one_vote(struct compare_row *row, const char *refusal, const char *vote) {
+    double others = named_per_entry(row, "REQUEST");
+    snprintf(
+        row->footnote, sizeof row->footnote,
+        "K = %g, so 3(K-1) = %g; beyond that, per entry: %.3g %s, %.3g INQUIRE, %.3g YIELD and "
+        "%.3g more %s",
+        others + 1, 3 * others, named_per_entry(row, refusal), refusal,
+        named_per_entry(row, "INQUIRE"), named_per_entry(row, "YIELD"),
+        fmax(0, named_per_entry(row, vote) - others), vote);
+}
+
+static void expect_maekawa(struct compare_row *row, double n) {
+    (void)n;
+    expect_one_vote(row, "FAILED", "GRANT");
+    row->formula_delay = 2;
+}
+
+static void expect_majority(struct compare_row *row, double n) {
+    (void)n;
+    expect_one_vote(row, "NOT-OK", "OK");
+    row->formula_delay = 2;
+}
+
+/* Who finds the lock taken watches it; w is how often, per entry. */
+static void expect_watching(struct compare_row *row, double per_watch) {
+    double watches = named_per_entry(row, "WATCH");
+    row->formula_per_entry = 3 + per_watch * watches;
+    snprintf(row->footnote, sizeof row->footnote,
+             "w = %.4g watches per entry; a release woke %.4g clients on average", watches,
+             (double)row->result.woken / (double)row->result.entries);
+}
+
+static void expect_tree_lock(struct compare_row *row, double n) {
+    (void)n;
+    expect_watching(row, 4); /* EXISTS, WATCH, DELETED, and CREATE once more */
+}
+
+static void expect_tree_lock_queue(struct compare_row *row, double n) {
+    (void)n;
+    expect_watching(row, 2); /* WATCH, DELETED */
+    row->formula_delay = 2;
+}
+
 static const struct formula formulas[] = {
-    {"central", expect_central},       {"central-lease", expect_central},
-    {"token-ring", expect_token_ring}, {"quorum", expect_quorum},
+    {"central", expect_central},
+    {"central-lease", expect_central},
+    {"token-ring", expect_token_ring},
+    {"quorum", expect_quorum},
     {"voting", expect_voting},
+    {"lamport", expect_lamport},
+    {"ricart-agrawala", expect_ricart_agrawala},
+    {"ricart-agrawala-majority", expect_majority},
+    {"roucairol-carvalho", expect_roucairol_carvalho},
+    {"maekawa", expect_maekawa},
+    {"suzuki-kasami", expect_suzuki_kasami},
+    {"raymond", expect_raymond},
+    {"tree-lock-naive", expect_tree_lock},
+    {"tree-lock", expect_tree_lock},
+    {"tree-lock-queue", expect_tree_lock_queue},
 };
 
 static void configure(struct sim_config *config, uint64_t processes, enum compare_load load,

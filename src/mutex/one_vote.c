@@ -19,8 +19,9 @@
  * vote. So the earliest request of all gets every vote that it needs, after at most those inside.
  * With the option `plain` these messages are left out, and the split is a deadlock.
  *
- * Cost: 3(K-1) messages per entry and exit when nobody else wants in, and up to 6(K-1) under load,
- * for quorums of K (N for the majority); 2 message times before the entry.
+ * Cost, for quorums of K (N for the majority): 3(K-1) messages per entry and exit when nobody else
+ * wants in; 4(K-1) under a steady load, when everyone is told FAILED first; 6(K-1) at the worst,
+ * when every vote has to be taken back from another.  2 message times before the entry.
  *
  * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice:
  * requests and votes have numbers.

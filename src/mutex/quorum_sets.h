@@ -3,14 +3,14 @@
  * The quorum of process p is the same set of steps round the circle for every p, taken from p.  Two
  * such quorums meet when each distance on the circle is the difference of two of the steps.
  *
- *   - Where N = q(q+1) + 1 and a finite projective plane of order q is known, each distance is the
- *     difference of exactly one pair of steps: a perfect difference set of K = q + 1 steps, by
- * Singer's theorem (Trans. AMS 43, 1938).  That is the least possible, K(K-1) + 1 = N, and
- * Maekawa's choice. Kept for q up to 32.
- *   - For any other N, the steps 0 to a-1 and then a, 2a, 3a, ... up to half the circle: a row and
- * half a column of a grid that is wound round the circle.  A distance d up to N/2 is a multiple of
- * a less one of the first.  With the best a that is K of about sqrt(2N), and no N leaves a ragged
- * grid (Luk & Wong, Two new quorum based algorithms, ICDCS 1997). */
+ *   - Where N = q(q+1) + 1 and there is a finite projective plane of order q, a power of a prime,
+ *     each distance is the difference of exactly one pair of steps: a perfect difference set of
+ *     K = q + 1 steps (Singer, Trans. AMS 43, 1938).  These are Maekawa's, and none are smaller.
+ *     The table has those for q up to 32.
+ *   - For any other N, the steps 0 to a-1 and then a, 2a, 3a, ... up to half the circle: a row, and
+ *     half a column, of a grid that is wound round the circle.  A distance d up to N/2 is some
+ *     multiple of a less one of the first.  With the best a, K is about sqrt(2N), where a flat grid
+ *     has 2 sqrt(N) - 1, and there is no ragged edge (after Luk & Wong's cyclic quorums, 1997). */
 #ifndef CV_MUTEX_QUORUM_SETS_H
 #define CV_MUTEX_QUORUM_SETS_H
 

@@ -11,13 +11,13 @@
  *
  * Cost: 0 to 2(N-1) messages per entry and exit: in one wait each other process is asked at most
  * once, for who has answered a request cannot make an earlier one.  0 or 2 message times before the
- * entry. At the start the lower numbered of each pair holds the permission.
+ * entry.  At the start the lower numbered of each pair holds the permission.
  *
  * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice:
  * an OK names the request that it answers, and no request is looked at twice.
  *
  * What breaks it: the crash of a process blocks, for good, those who need a permission that it
- * holds. Who comes back has forgotten which it holds, so it must never ask, nor answer, again. */
+ * holds.  Who comes back has forgotten which it holds, so it must never ask, nor answer, again. */
 #include "mutex/mutex.h"
 #include "process/queue.h"
 

@@ -13,16 +13,17 @@
  * tree-lock: EXISTS carries the version of the node, and WATCH names it; a WATCH for a version that
  * is gone is answered with DELETED at once.
  *
- * Cost: 3 messages per entry and exit when nobody else wants in.  A release wakes the whole herd of
- * n watchers, and all but one come back to EXISTS and WATCH: up to 4(n-1) + 7 messages.  2 message
- * times before the entry, 3 for who watched.  The version of the node is a fencing token.
+ * Cost: 3 messages per entry and exit when nobody else wants in, and 4 more for each time that a
+ * client watches: a release wakes the whole herd, and all but one come back to EXISTS and WATCH.
+ * So N-1 who watch make 4N-1 messages of one entry.  2 message times before the entry, 3 for who
+ * was woken.  The version of the node is a fencing token.
  *
  * What breaks it: it is not fair, and starves.  Who leaves and comes back at once is ahead of all
  * who must be told first.  The crash of the server blocks everyone until it comes back: it
  * remembers the node, and tells everyone to look again.  The node of a dead client stays; but it is
  * ephemeral when the server has a failure detector, and goes with its client.  A client that is
- * wrongly suspected stays inside while the next one enters: only fencing contains that, and amnesia
- * of the server. */
+ * wrongly suspected stays inside while the next one enters, and only fencing contains that.  With
+ * amnesia the server numbers from 1 again, and not even fencing helps. */
 #include "mutex/mutex.h"
 #include "process/queue.h"
 
@@ -216,7 +217,7 @@ static const struct cv_record messages_naive[KINDS] = {
 
 #define TREE_LOCK                                                                                  \
     .paper = "the lecture's /lock; Hunt, Konar, Junqueira & Reed, ZooKeeper, USENIX ATC 2010",     \
-    .cost = "3 .. 4N + 3", .delay = "2 .. 3", .server_name = "tree", .state = &state_table,        \
+    .cost = "3 + 4w", .delay = "2 .. 3", .server_name = "tree", .state = &state_table,             \
     .message_count = KINDS, .servers = servers, .layout = layout, .problem = CV_MUTEX,             \
     .traits = CV_FENCED | CV_USES_DETECTOR
 

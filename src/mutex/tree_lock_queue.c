@@ -1,13 +1,11 @@
-/* tree-lock-queue: numbered nodes in the tree of a server; each client watches the one before its
- * own.
+/* tree-lock-queue: numbered nodes in the tree of a server, each watched by the one behind it.
  *
  *   client                              server
  *     idle     --CREATE-->              makes a node with the next number
  *              <--CREATED--             its number, and that of the node before it
  *     inside   when there is none before it
- *     watching --WATCH--> otherwise     remembers who wants to hear of the deletion of that node,
- * or
- *              <--DELETED--             says at once, or when it is gone, what is before it now
+ *     watching --WATCH--> otherwise     remembers who wants to hear when that node is gone, and
+ *              <--DELETED--             says then, or now if it is, which node is before it instead
  *     inside, afterwards  --DELETE-->   deletes its node
  *
  * CREATED answers two questions of the ZooKeeper recipe, create and list the children, in one step.
@@ -19,11 +17,11 @@
  * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice.
  *
  * What breaks it: the crash of the server blocks everyone until it comes back: it remembers the
- * first node and the last number, and tells everyone to create their nodes again.  The node of a
- * dead client stays, first or not; but it is ephemeral when the server has a failure detector, and
- * goes with its client.  A client that is wrongly suspected while it waits creates another; one
- * that is inside stays there while the next one enters: only fencing contains that, and amnesia of
- * the server. */
+ * first node and the last number, and tells everyone who waits to create a node again.  The node of
+ * a dead client stays; but it is ephemeral when the server has a failure detector, and goes with
+ * its client.  A client that is wrongly suspected while it waits creates another.  One that is
+ * inside stays there while the next one enters, and only fencing contains that.  With amnesia the
+ * server numbers from 1 again, and not even fencing helps. */
 #include "mutex/mutex.h"
 #include "process/queue.h"
 
@@ -223,7 +221,7 @@ const struct cv_algorithm cv_tree_lock_queue = {
     .name = "tree-lock-queue",
     .summary = "numbered nodes in a tree, each watched by the next: a release wakes exactly one",
     .paper = "Hunt, Konar, Junqueira & Reed, ZooKeeper, USENIX ATC 2010, section 2.4",
-    .cost = "3 .. 5",
+    .cost = "3 + 2w",
     .delay = "2",
     .server_name = "tree",
     .state = &state_table,

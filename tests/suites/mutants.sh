@@ -1,0 +1,141 @@
+# The mutation check: slips that a programmer could make are made on purpose, and must be noticed.
+#
+# A line of tests/mutants/*.list has four columns, parted by tabs:
+#   NAME  FILE  SED-EXPRESSION  ARGUMENTS
+# The expression is applied to a copy of the file, which is compiled and linked with the other
+# objects.  ARGUMENTS is what `conclave` is then called with, or `unit:NAME`, a unit test to link it
+# with instead.  The program without the slip must succeed and the one with it must fail: by its
+# exit status, or because it breaks an invariant, but not because it takes too long.
+
+if [ -n "${SANITIZED:-}" ]; then
+    echo "ok mutants run in the plain build only"
+    exit 0
+fi
+
+FLAGS="-std=gnu17 -O1 -w -D_GNU_SOURCE -DCONCLAVE_VERSION=\"mutant\" -pthread"
+LIBRARIES="-ljansson -lm -pthread"
+export FLAGS LIBRARIES
+ulimit -c 0
+
+# objects [OWN]: those of the program or, with OWN, those that a unit test is linked with.
+objects() {
+    local source
+    for source in src/*/*.c; do
+        [[ ${1:-} == unit && $source == src/cli/* ]] && continue
+        source=${source#src/}
+        echo "$B/obj/${source%.c}.o"
+    done
+}
+
+# run BINARY ARGUMENTS: with the time limit that only a slip can reach.
+run() {
+    local binary=$1 words
+    eval "words=($2)"
+    timeout 20 "$binary" "${words[@]}"
+}
+
+# run_as_it_is INDEX ARGUMENTS: the program without a slip succeeds.
+run_as_it_is() {
+    local status
+    if [[ $2 == unit:* ]]; then
+        "$B/tests/${2#unit:}"
+    else
+        run "$CONCLAVE" "$2"
+    fi >"$WORK/clean.$1" 2>&1
+    status=$?
+    [ "$status" -eq 0 ] || echo "without the slip: exit status $status: $2" >"$WORK/broken.$1"
+}
+
+# compile FROM TO: mutated headers come first.
+compile() {
+    # shellcheck disable=SC2086
+    gcc $FLAGS -I"$dir/include" -Isrc -c -o "$2" "$1"
+}
+
+# mutate FILE EXPRESSION: the mutated copy, below $dir/include.
+mutate() {
+    local copy=$dir/include/${1#src/}
+    mkdir -p "$(dirname "$copy")"
+    sed -e "$2" "$1" >"$copy" || return 1
+    ! cmp -s "$1" "$copy" || { echo "the expression changes nothing"; return 1; }
+}
+
+# mutated_objects FILE: compiles what the slip is in, and prints the objects that it replaces.
+mutated_objects() {
+    local source object
+    if [[ $1 == *.c ]]; then
+        compile "$dir/include/${1#src/}" "$dir/mutant.o" && echo "$B/obj/${1#src/}" | sed 's/c$/o/'
+        return
+    fi
+    for object in $(grep -l -F " $1" "$B"/obj/*/*.d | sed 's/d$/o/'); do
+        source=${object#"$B"/obj/}
+        compile "src/${source%.o}.c" "$dir/${source//\//.}" && echo "$object" || return 1
+    done
+}
+
+# link UNIT: the program, or the unit test, with the mutated objects in place of the others.
+link() {
+    local own=() rest
+    if [ -n "$1" ]; then
+        compile "tests/unit/$1.c" "$dir/unit.o" || return 1
+        own=(-lcmocka)
+        rest=$(objects unit | grep -v -x -F -f "$dir/replaced")
+    else
+        rest=$(objects | grep -v -x -F -f "$dir/replaced")
+    fi
+    # shellcheck disable=SC2086
+    gcc -o "$dir/mutant" "$dir"/*.o $rest "${own[@]}" $LIBRARIES
+}
+
+# catch INDEX NAME FILE EXPRESSION ARGUMENTS
+catch() {
+    local dir=$WORK/mutant.$1 unit= status
+    mkdir -p "$dir/include"
+    [[ $5 == unit:* ]] && unit=${5#unit:}
+    mutate "$3" "$4" || return 1
+    if [[ -n $unit && $3 == *.h ]]; then
+        echo none >"$dir/replaced" # the test itself includes it
+    else
+        mutated_objects "$3" >"$dir/replaced" || return 1
+    fi
+    link "$unit" || return 1
+    run "$dir/mutant" "$([ -n "$unit" ] || echo "$5")" >"$dir/output" 2>&1
+    status=$?
+    rm -f "$dir/mutant" "$dir"/*.o
+    case $status in
+    0) echo "nothing noticed it: $5"; return 1 ;;
+    124) echo "it took too long: $5"; return 1 ;;
+    2 | 3) [ -n "$unit" ] || { echo "exit status $status: $5"; tail -3 "$dir/output"; return 1; } ;;
+    esac
+}
+
+catch_and_note() {
+    catch "$@" >"$WORK/why.$1" 2>&1 && touch "$WORK/caught.$1"
+}
+export -f objects run run_as_it_is compile mutate mutated_objects link catch catch_and_note
+
+# Each list in its own process, over all cores: CALL INDEX COLUMN... for each line of the input.
+in_parallel() {
+    local call=$1
+    tr '\t\n' '\0\0' | xargs -0 -n "$2" -P "$(nproc)" bash -c "$call \"\$@\"" _
+}
+
+well_formed() {
+    local bad
+    bad=$(awk -F '\t' 'NF != 4 || !$1 || !$2 || !$3 || !$4 {print FILENAME ":" FNR}' tests/mutants/*.list)
+    [ -z "$bad" ] || { echo "$bad: not four columns"; return 1; }
+}
+
+was_caught() {
+    [ -f "$WORK/caught.$1" ] || { cat "$WORK/why.$1"; return 1; }
+}
+
+check "the lists of mutants are well-formed" well_formed
+cat tests/mutants/*.list | nl -ba -w1 -s"$(printf '\t')" >"$WORK/all"
+cut -f 5 "$WORK/all" | sort -u | nl -ba -w1 -s"$(printf '\t')" >"$WORK/arguments"
+in_parallel run_as_it_is 2 <"$WORK/arguments"
+check "without a slip all is well" eval '! cat "$WORK"/broken.* 2>/dev/null'
+in_parallel catch_and_note 5 <"$WORK/all"
+while IFS=$'\t' read -r index name _; do
+    check "$name" was_caught "$index"
+done <"$WORK/all"
