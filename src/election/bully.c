@@ -151,8 +151,8 @@ static void on_election(struct state *s, const struct cv_env *env, const struct 
     if (leads(s, env)) {
         say(s, env, e->from, COORDINATOR, out);
     } else if (beats_sender(s, env, e)) {
+        say(s, env, e->from, ANSWER, out);
         if (s->phase == CALM) start_election(s, env, out);
-        if (!leads(s, env)) say(s, env, e->from, ANSWER, out);
     }
 }
 

@@ -216,7 +216,9 @@ static void on_message(struct state *s, const struct cv_env *env, const struct c
         if (s->role == CANDIDATE && current && m->yes) on_yes(s, env, e->from, out);
         break;
     case HEARTBEAT: on_heartbeat(s, env, e->from, m->term, out); break;
-    case ALIVE: row_of(s, e->from)->heard = s->role == LEADER && current; break;
+    case ALIVE:
+        if (s->role == LEADER && current) row_of(s, e->from)->heard = 1;
+        break;
     }
 }
 

@@ -176,6 +176,7 @@ static const struct cv_option options[OPTIONS] = {
 const struct cv_algorithm cv_central = {
     .name = "central",
     .summary = "one coordinator with a first-come-first-served queue",
+    .tolerates = "duplicates and disorder; no crash",
     .paper = "the lecture's coordinator; Tanenbaum & van Steen, Distributed Systems, 5.3",
     CENTRAL,
     .traits = CV_FENCED,
@@ -184,6 +185,7 @@ const struct cv_algorithm cv_central = {
 const struct cv_algorithm cv_central_lease = {
     .name = "central-lease",
     .summary = "a coordinator that takes a grant back after a time, with fencing tokens",
+    .tolerates = "a dead holder; a slow one only with fencing",
     .paper = "Gray & Cheriton, Leases, SOSP 1989; the lecture's coordinator with a timeout",
     CENTRAL,
     .traits = CV_FENCED,

@@ -66,9 +66,8 @@ static void receive(struct state *s, const struct cv_env *env, const struct cv_e
                     struct cv_out *out) {
     const struct clocked *m = e->body;
     struct row *row = row_of(s, e->from);
-    if (m->clock <= row->heard) return; /* a duplicate: clocks grow along a channel */
     bool held_up = s->phase == WAITING && holds_up(s, row, e->from, env->self);
-    row->heard = m->clock;
+    if (row->heard < m->clock) row->heard = m->clock;
     if (s->clock < m->clock) s->clock = m->clock;
     if (e->kind == REQUEST) {
         row->asked = m->clock;

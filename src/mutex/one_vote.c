@@ -9,15 +9,14 @@
  * ricart-agrawala-majority: the quorum is everyone, and a majority of the votes is enough.  GRANT
  * is called OK there, and FAILED is NOT-OK.  So an OK is a vote, and is held until it is released.
  *
- * Votes can split so that nobody has enough.  Then the votes for later requests move to the
- * earliest:
+ * Votes can split so that nobody has enough.  Then those for later requests move to the earliest:
  *   - A request that must wait behind another is told FAILED: at once, or when it is overtaken in
- * the queue.  The second case is Sanders's correction of Maekawa.
+ *     the queue.  The second case is Sanders's correction of Maekawa.
  *   - A request that comes before the one with the vote makes the giver of the vote  --INQUIRE-->
- *     who has it.  That one answers  --YIELD-->  if it has FAILED elsewhere, or when it does,
- * unless it is inside by then.  It goes back into the queue, and the first of the queue gets the
- * vote. So the earliest request of all gets every vote that it needs, after at most those inside.
- * With the option `plain` these messages are left out, and the split is a deadlock.
+ *     who has it.  That one answers  --YIELD-->  if it has FAILED elsewhere, or once it does, and
+ *     is not inside by then.  It goes back into the queue, whose first gets the vote.
+ * So the earliest request of all gets every vote that it needs, after at most those inside.  With
+ * the option `plain` these messages are left out, and the split is a deadlock.
  *
  * Cost, for quorums of K (N for the majority): 3(K-1) messages per entry and exit when nobody else
  * wants in; 4(K-1) under a steady load, when everyone is told FAILED first; 6(K-1) at the worst,
@@ -29,8 +28,7 @@
  * What breaks it: a crash blocks those who need the vote of the dead, until it comes back.  With a
  * majority that is nobody, as long as fewer than half are dead and none of them had asked.  The
  * vote and the last request are the durable prefix.  Who comes back releases what it asked for, and
- * says BACK: who waits for its vote asks again.  With amnesia it votes twice, and two may be
- * inside. */
+ * says BACK: who waits for its vote asks again.  With amnesia it votes twice: two may be inside. */
 #include "mutex/mutex.h"
 #include "mutex/quorum_sets.h"
 #include "process/queue.h"

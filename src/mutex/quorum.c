@@ -188,6 +188,7 @@ static const struct cv_option options[OPTIONS] = {
 const struct cv_algorithm cv_quorum = {
     .name = "quorum",
     .summary = "n queueing coordinators, of which m > n/2 must grant",
+    .tolerates = "crashes of a minority of coordinators; restarts, not amnesia",
     .paper = "the lecture's quorum of coordinators; Gifford, Weighted voting, SOSP 1979",
     .cost = "3n",
     .delay = "2",

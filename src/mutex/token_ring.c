@@ -195,6 +195,7 @@ static const struct cv_option options[OPTIONS] = {
 const struct cv_algorithm cv_token_ring = {
     .name = "token-ring",
     .summary = "a token goes round; its holder may enter",
+    .tolerates = "with repair and a right detector, crashes and restarts; else nothing",
     .paper = "Le Lann, IFIP Congress 1977; the repair after Chang, Singhal & Liu's token recovery",
     .cost = "1 .. unbounded",
     .delay = "0 .. N-1",

@@ -175,6 +175,7 @@ static const struct cv_option options[OPTIONS] = {
 const struct cv_algorithm cv_voting = {
     .name = "voting",
     .summary = "n coordinators that answer at once; below m > n/2 votes: give back, rest, retry",
+    .tolerates = "crashes of a minority of coordinators; restarts, not amnesia",
     .paper = "Lin, Lian, Chen & Zhang, A practical distributed mutual exclusion protocol, 2004",
     .cost = "2kn + (k-1)n/2 + n",
     .delay = "2kn + (k-1)n/2",

@@ -143,6 +143,7 @@ struct cv_algorithm {
     const char *name;    /* as typed */
     const char *summary; /* one line */
     const char *paper, *cost, *delay;
+    const char *tolerates;   /* which failures, in a few words */
     const char *server_name; /* "coordinator"; NULL when all processes are alike */
     const struct cv_record *state, *messages;
     const struct cv_option *options;
