@@ -146,6 +146,13 @@ static void follow(struct state *s, const struct cv_env *env, cv_pid p, struct c
     cv_tell(out, CV_FOLLOWS, env->ids[p]);
 }
 
+static void on_answer(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    if (s->phase != ASKING) return;
+    uint64_t wait_us = answer_us(env) + 2 * env->option[TRANSMISSION];
+    s->phase = ANSWERED;
+    cv_timer(out, ELECTION_TIMER, wait_us, wait_us);
+}
+
 static void on_election(struct state *s, const struct cv_env *env, const struct cv_event *e,
                         struct cv_out *out) {
     if (leads(s, env)) {
@@ -153,14 +160,9 @@ static void on_election(struct state *s, const struct cv_env *env, const struct 
     } else if (beats_sender(s, env, e)) {
         say(s, env, e->from, ANSWER, out);
         if (s->phase == CALM) start_election(s, env, out);
+    } else {
+        on_answer(s, env, out); /* a better one is up, whether it was asked or not */
     }
-}
-
-static void on_answer(struct state *s, const struct cv_env *env, struct cv_out *out) {
-    if (s->phase != ASKING) return;
-    uint64_t wait_us = answer_us(env) + 2 * env->option[TRANSMISSION];
-    s->phase = ANSWERED;
-    cv_timer(out, ELECTION_TIMER, wait_us, wait_us);
 }
 
 /* A worse one announces itself: a leader contradicts, and a bully takes it as a challenge. */
@@ -228,9 +230,8 @@ static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);
 static const struct cv_record messages[KINDS] = {CV_TABLE("ELECTION", candidate),
                                                  CV_TABLE("ANSWER", candidate),
                                                  CV_TABLE("COORDINATOR", candidate)};
-static const struct cv_record messages_stable[KINDS] = {CV_TABLE("ELECTION", veteran),
-                                                        CV_TABLE("ANSWER", veteran),
-                                                        CV_TABLE("COORDINATOR", veteran)};
+static const struct cv_record messages_stable[KINDS] = {
+    CV_TABLE("ELECTION", veteran), CV_TABLE("ANSWER", veteran), CV_TABLE("COORDINATOR", veteran)};
 static const struct cv_option options[OPTIONS] = {
     [TRANSMISSION] = {"transmission", "Tt: the most that a message may take", CV_DURATION, 10000, 0,
                       1000000000000},
@@ -250,6 +251,7 @@ const struct cv_algorithm cv_bully = {
     .name = "bully",
     .summary = "the best process that is up takes the lead, from whoever has it",
     .paper = "Garcia-Molina, Elections in a distributed computing system, IEEE ToC 1982",
+    .tolerates = "crashes and restarts while messages keep to Tt; no loss, no partition",
     .cost = "N-2 .. O(N^2)",
     .delay = "1 .. 2T",
     BULLY,
@@ -262,6 +264,7 @@ const struct cv_algorithm cv_bully_stable = {
     .name = "bully-stable",
     .summary = "a bully by uninterrupted uptime: who comes back follows",
     .paper = "the lecture's stable bully; after Aguilera et al., Stable leader election, DISC 2001",
+    .tolerates = "crashes and restarts while messages keep to Tt; no loss, no partition",
     .cost = "2N .. O(N^2)",
     .delay = "T .. 2T",
     BULLY,

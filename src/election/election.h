@@ -10,7 +10,8 @@
     E(ring_list)                                                                                   \
     E(ring_coordinator)                                                                            \
     E(chang_roberts) E(franklin) E(hirschberg_sinclair) E(peterson) E(itai_rodeh)
-#define NETWORK_ELECTIONS(E)
+#define NETWORK_ELECTIONS(E)                                                                       \
+    E(bully) E(bully_stable) E(majority_terms) E(invitation) E(filtered_gossip) E(yo_yo)
 
 #define E(NAME) extern const struct cv_algorithm cv_##NAME;
 RING_ELECTIONS(E)

@@ -192,8 +192,10 @@ static const struct cv_option options[OPTIONS] = {
 const struct cv_algorithm cv_filtered_gossip = {
     .name = "filtered-gossip",
     .summary = "a random few are candidates, gossip finds the best; right with high probability",
-    .paper = "Gupta, van Renesse & Birman, A probabilistically correct leader election protocol for "
-             "large groups, DISC 2000",
+    .paper =
+        "Gupta, van Renesse & Birman, A probabilistically correct leader election protocol for "
+        "large groups, DISC 2000",
+    .tolerates = "loss, crashes and restarts, each with high probability; no partition",
     .cost = "N fanout rounds",
     .delay = "rounds",
     .state = &state_table,

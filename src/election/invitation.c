@@ -105,14 +105,15 @@ static bool can_be_invited(const struct state *s) { return s->phase <= HESITATES
 
 /* ---- A coordinator ---- */
 
-static void forget_found(struct state *s, const struct cv_env *env) {
-    for (cv_pid p = 1; p <= env->processes; p++) row_of(s, p)->group_size = 0;
+static void found(struct state *s, cv_pid p, uint32_t members) {
+    row_of(s, p)->group_size = members < UINT32_MAX ? members + 1 : members;
 }
 
 static void look(struct state *s, const struct cv_env *env, struct cv_out *out) {
     bool asked = false;
-    forget_found(s, env);
+    s->phase = COORDINATES;
     for (cv_pid p = 1; p <= env->processes; p++) {
+        row_of(s, p)->group_size = 0;
         if (p == env->self || row_of(s, p)->member) continue;
         cv_send(out, p, ARE_YOU_COORDINATOR, size, .group = s->group, .members = s->members);
         asked = true;
@@ -123,19 +124,21 @@ static void look(struct state *s, const struct cv_env *env, struct cv_out *out) 
         tell_leader(s, env, out);
 }
 
-static void invite(struct state *s, const struct cv_env *env, cv_pid p, uint32_t group,
-                   struct cv_out *out) {
-    struct row *row = row_of(s, p);
-    if (p != env->self && p != opener(env, group) && (row->member || row->group_size))
-        cv_send(out, p, INVITATION, group, .group = group);
-    row->member = row->group_size = 0;
+/* Its members, and to a group of its own those that it found, too. */
+static void invite(struct state *s, const struct cv_env *env, uint32_t group, struct cv_out *out) {
+    for (cv_pid p = 1; p <= env->processes; p++) {
+        struct row *row = row_of(s, p);
+        if (row->member || (group == s->group && row->group_size))
+            cv_send(out, p, INVITATION, group, .group = group);
+        row->member = row->group_size = 0;
+    }
+    s->members = 0;
 }
 
 static void merge(struct state *s, const struct cv_env *env, struct cv_out *out) {
     tell_no_leader(s, out);
     open_group(s, env, out);
-    for (cv_pid p = 1; p <= env->processes; p++) invite(s, env, p, s->group, out);
-    s->members = 0;
+    invite(s, env, s->group, out);
     wait_for(s, env, GATHERS, 2, out);
 }
 
@@ -146,15 +149,15 @@ static bool is_better(struct state *s, const struct cv_env *env, cv_pid p) {
 }
 
 static void has_looked(struct state *s, const struct cv_env *env, struct cv_out *out) {
-    uint32_t found = 0, better = 0;
+    uint32_t others = 0, better = 0;
     for (cv_pid p = 1; p <= env->processes; p++) {
         if (!row_of(s, p)->group_size) continue;
-        found++;
+        others++;
         better += is_better(s, env, p);
     }
     if (better) {
         wait_for(s, env, HESITATES, 2 * (uint64_t)better, out);
-    } else if (found) {
+    } else if (others) {
         merge(s, env, out);
     } else {
         s->phase = COORDINATES;
@@ -178,7 +181,7 @@ static void on_question(struct state *s, const struct cv_env *env, cv_pid p, uin
     if (!can_be_invited(s)) return;
     cv_send(out, p, COORDINATOR, size, .group = s->group, .members = s->members);
     if (s->phase == COORDINATES) look(s, env, out);
-    row->group_size = members < UINT32_MAX ? members + 1 : members;
+    found(s, p, members);
 }
 
 static void on_accept(struct state *s, const struct cv_env *env, cv_pid p, uint32_t group,
@@ -210,9 +213,7 @@ static void on_invitation(struct state *s, const struct cv_env *env, cv_pid from
     if (!group || inviter == env->self || group <= row_of(s, inviter)->newest) return;
     if (!can_be_invited(s) && !by_my_own) return;
     row_of(s, inviter)->newest = group;
-    forget_found(s, env);
-    for (cv_pid p = 1; p <= env->processes; p++) invite(s, env, p, group, out);
-    s->members = 0;
+    invite(s, env, group, out);
     tell_no_leader(s, out);
     s->group = group;
     s->coordinator = inviter;
@@ -234,20 +235,18 @@ static void on_message(struct state *s, const struct cv_env *env, const struct c
     switch (e->kind) {
     case ARE_YOU_COORDINATOR: on_question(s, env, e->from, m->members, out); break;
     case COORDINATOR:
-        if (s->phase == LOOKS) row_of(s, e->from)->group_size = m->members | 1;
+        if (s->phase == LOOKS) found(s, e->from, m->members);
         break;
     case ARE_YOU_THERE:
         if (s->coordinator == env->self && m->group == s->group && row_of(s, e->from)->member)
             cv_send(out, e->from, HERE, group, .group = s->group);
         break;
     case HERE:
-        if (s->phase == CHECKS && mine) become_member(s, env, out);
+    case READY:
+        if (mine && s->phase == (e->kind == HERE ? CHECKS : JOINS)) become_member(s, env, out);
         break;
     case INVITATION: on_invitation(s, env, e->from, m->group, out); break;
     case ACCEPT: on_accept(s, env, e->from, m->group, out); break;
-    case READY:
-        if (s->phase == JOINS && mine) become_member(s, env, out);
-        break;
     }
 }
 
@@ -271,27 +270,20 @@ static void look_around(struct state *s, const struct cv_env *env, struct cv_out
     if (s->phase == MEMBER) check(s, env, out);
 }
 
-static void next_period(const struct cv_env *env, struct cv_out *out) {
-    cv_timer(out, PERIOD_TIMER, (env->option[PERIOD] + 1) / 2, env->option[PERIOD]);
-}
-
 static void step(void *state, const struct cv_env *env, const struct cv_event *e,
                  struct cv_out *out) {
     struct state *s = state;
-    if (e->type == CV_RECV) {
+    bool boots = e->type == CV_START || e->type == CV_RESTART;
+    bool period_ends = e->type == CV_TIMEOUT && e->arg == PERIOD_TIMER;
+    if (boots || period_ends)
+        cv_timer(out, PERIOD_TIMER, (env->option[PERIOD] + 1) / 2, env->option[PERIOD]);
+    if (boots) open_group(s, env, out);
+    if (e->type == CV_RECV)
         on_message(s, env, e, out);
-    } else if (e->type == CV_CALL && e->arg == CV_CAMPAIGN) {
-        look_around(s, env, out);
-    } else if (e->type == CV_TIMEOUT && e->arg == ANSWER_TIMER) {
+    else if (e->type == CV_TIMEOUT && e->arg == ANSWER_TIMER)
         on_answer_timeout(s, env, out);
-    } else if (e->type == CV_TIMEOUT) {
-        next_period(env, out);
+    else if (period_ends || e->type == CV_RESTART || (e->type == CV_CALL && e->arg == CV_CAMPAIGN))
         look_around(s, env, out);
-    } else if (e->type == CV_START || e->type == CV_RESTART) {
-        next_period(env, out);
-        open_group(s, env, out);
-        if (e->type == CV_RESTART) look(s, env, out);
-    }
 }
 
 static void layout(const struct cv_env *env, struct cv_layout *layout) {
@@ -302,25 +294,26 @@ static void layout(const struct cv_env *env, struct cv_layout *layout) {
 }
 
 static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);
-static const struct cv_record messages[KINDS] = {
-    CV_TABLE("ARE_YOU_COORDINATOR", size), CV_TABLE("COORDINATOR", size),
-    CV_TABLE("ARE_YOU_THERE", group),      CV_TABLE("HERE", group),
-    CV_TABLE("INVITATION", group),         CV_TABLE("ACCEPT", group),
-    CV_TABLE("READY", group),
-};
+static const struct cv_record messages[KINDS] = {CV_TABLE("ARE_YOU_COORDINATOR", size),
+                                                 CV_TABLE("COORDINATOR", size),
+                                                 CV_TABLE("ARE_YOU_THERE", group),
+                                                 CV_TABLE("HERE", group),
+                                                 CV_TABLE("INVITATION", group),
+                                                 CV_TABLE("ACCEPT", group),
+                                                 CV_TABLE("READY", group)};
 static const struct cv_option options[OPTIONS] = {
-    [TRANSMISSION] = {"transmission", "Tt: what a message usually takes at the most", CV_DURATION,
+    [TRANSMISSION] = {"transmission", "Tt: the most that a message usually takes", CV_DURATION,
                       10000, 0, 1000000000},
-    [PROCESSING] = {"processing", "Tp: what a process usually takes to answer at the most",
-                    CV_DURATION, 1000, 1, 1000000000},
-    [PERIOD] = {"period", "how often coordinators look round and members check", CV_DURATION,
-                200000, 1, 1000000000000},
+    [PROCESSING] = {"processing", "Tp: the most that an answer usually takes", CV_DURATION, 1000, 1,
+                    1000000000},
+    [PERIOD] = {"period", "how often to look and to check", CV_DURATION, 200000, 1, 1000000000000},
 };
 
 const struct cv_algorithm cv_invitation = {
     .name = "invitation",
     .summary = "groups that merge, each with its leader; for networks that split",
     .paper = "Garcia-Molina, Elections in a distributed computing system, IEEE ToC 1982",
+    .tolerates = "crashes, loss and partitions; restarts, not amnesia",
     .cost = "O(N^2), and 2(N-1) per period",
     .delay = "3T",
     .state = &state_table,

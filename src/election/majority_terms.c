@@ -21,7 +21,7 @@
  *
  * What breaks it: amnesia, for who forgets its vote gives it twice.  Nobody leads while no part of
  * the network has more than half of the weight, nor while messages take longer than the election
- * timeout.  A leader that is only slow is replaced. */
+ * timeout.  A leader that is only slow is replaced, and so is one whose majority was away. */
 #include "election/election.h"
 
 enum { PRE_VOTE, PRE_ANSWER, VOTE, ANSWER, HEARTBEAT, ALIVE, KINDS };
@@ -279,6 +279,7 @@ const struct cv_algorithm cv_majority_terms = {
     .name = "majority-terms",
     .summary = "more than half of the weight elects, term by term: the election of Raft",
     .paper = "Ongaro & Ousterhout, In search of an understandable consensus algorithm, ATC 2014",
+    .tolerates = "crashes of less than half the weight, partitions, loss; restarts, not amnesia",
     .cost = "4(N-1), and 2(N-1) per beat",
     .delay = "4 after the timeout",
     .state = &state_table,

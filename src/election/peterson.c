@@ -19,9 +19,9 @@
  * Of two active neighbours one at the most goes on.  Cost: at most floor(log2 N) + 1 rounds, each
  * of 2N messages, and N for LEADER.  Candidates are compared by weight, then by id.
  *
- * What it takes for granted: reliable FIFO channels, which make FIRST and SECOND alternate.  If
- * they overtake each other the election stops, but nobody wrong is elected: what is of another
- * round is ignored.  What breaks it: a crash breaks the ring. */
+ * What it takes for granted: reliable FIFO channels, which make FIRST and SECOND alternate and keep
+ * a value from overtaking a better one.  Where messages overtake each other or come twice, the
+ * election can stop, and can elect two.  What breaks it besides: a crash breaks the ring. */
 #include "election/election.h"
 
 enum { FIRST, SECOND, LEADER, KINDS };

@@ -106,6 +106,17 @@ static void announce(struct state *s, const struct cv_env *env, const struct ele
     follow(s, env, best_of(env, rows, count + 1), out);
 }
 
+/* The list reaches the leader before the winner is announced, so no two lead at a time. */
+static void step_down(struct state *s, const struct cv_env *env, const struct election *m,
+                      const struct member *met, uint32_t count, struct cv_out *out) {
+    cv_pid best = best_of(env, met, count);
+    bool beaten = best && better(env, best, env->self);
+    beaten |= m->initiator && better(env, m->initiator, env->self);
+    if (!beaten) return;
+    s->leader = CV_NOBODY;
+    cv_tell(out, CV_LEADERLESS, 0);
+}
+
 static void on_election(struct state *s, const struct cv_env *env, const struct election *m,
                         uint32_t count, struct cv_out *out) {
     const struct member *met = (const void *)(m + 1);
@@ -113,6 +124,7 @@ static void on_election(struct state *s, const struct cv_env *env, const struct 
     for (uint32_t i = 0; i < count; i++) complete |= met[i].process == env->self;
     if (count >= env->processes) return; /* more than there are: of another ring */
     s->awake = s->joined = 1;
+    if (s->leader == env->self) step_down(s, env, m, met, count, out);
     if (complete)
         announce(s, env, m, met, count, out);
     else

@@ -130,45 +130,56 @@ static bool better(const struct election_judge *judge, cv_pid a, cv_pid b) {
     return rules->preference == CV_LOWEST ? !above : above;
 }
 
-/* The process with that id that is nearest: ids may be given out again after a crash. */
 static cv_pid process_of(const struct election_judge *judge, uint64_t id) {
     for (cv_pid p = 1; p <= judge->roster->processes; p++)
         if (judge->rules.ids[p] == id) return p;
     return CV_NOBODY;
 }
 
-/* In each part: who ought to lead it, and who was first found to be followed in it. */
+/* In each part: who ought to lead it, and who was first found to be followed in it, and by whom. */
 struct part {
-    cv_pid best, example;
+    cv_pid best, example, leader;
     uint64_t leader_id;
 };
 
+/* Whether p follows the right process, which `leader` is when it is known. */
+static void judge_follower(struct election_judge *judge, uint64_t now, const uint32_t *part,
+                           cv_pid p, cv_pid leader, cv_pid best) {
+    name_text who, whom, right;
+    struct verdict *safety = &judge->verdict[SAFETY];
+    if (leader && !judge->of[leader].crashed && part[leader] == part[p] &&
+        (judge->rules.preference == CV_ANYONE || leader == best))
+        return;
+    name_of(judge, p, who);
+    name_of(judge, leader, whom);
+    if (!leader || judge->of[leader].crashed)
+        verdict_violated(safety, now, "%s follows %s, which is down", who, whom);
+    else if (part[leader] != part[p])
+        verdict_violated(safety, now, "%s follows %s, which it cannot reach", who, whom);
+    else
+        verdict_violated(safety, now, "%s follows %s, but %s is the right one", who, whom,
+                         name_of(judge, best, right));
+}
+
 static void judge_followers(struct election_judge *judge, uint64_t now, const uint32_t *part,
                             struct part *parts) {
-    name_text who, whom, other;
-    bool any = judge->rules.preference == CV_ANYONE;
+    name_text who, other;
     for (cv_pid p = 1; p <= judge->roster->processes; p++) {
         const struct elector *e = &judge->of[p];
         struct part *home = &parts[part[p]];
-        if (e->crashed || !e->decided) continue;
-        name_of(judge, p, who);
+        if (e->crashed || !e->decided || !e->leader_id) continue;
         if (!home->example) {
-            home->example = p, home->leader_id = e->leader_id;
-        } else if (home->leader_id != e->leader_id && e->leader_id && home->leader_id) {
-            verdict_violated(&judge->verdict[AGREEMENT], now, "%s and %s follow different leaders",
-                             name_of(judge, home->example, other), who);
+            home->example = p;
+            home->leader_id = e->leader_id;
+            home->leader = process_of(judge, e->leader_id);
         }
-        if (judge->rules.anonymous || e->leader_id == 0) continue;
-        cv_pid leader = process_of(judge, e->leader_id);
-        if (!leader || judge->of[leader].crashed)
-            verdict_violated(&judge->verdict[SAFETY], now, "%s follows %s, which is down", who,
-                             leader ? name_of(judge, leader, whom) : "nobody known");
-        else if (part[leader] != part[p])
-            verdict_violated(&judge->verdict[SAFETY], now, "%s follows %s, which it cannot reach",
-                             who, name_of(judge, leader, whom));
-        else if (!any && leader != home->best)
-            verdict_violated(&judge->verdict[SAFETY], now, "%s follows %s, but %s is the right one",
-                             who, name_of(judge, leader, whom), name_of(judge, home->best, other));
+        bool agrees = home->leader_id == e->leader_id;
+        if (!agrees)
+            verdict_violated(&judge->verdict[AGREEMENT], now, "%s and %s follow different leaders",
+                             name_of(judge, home->example, other), name_of(judge, p, who));
+        if (!judge->rules.anonymous)
+            judge_follower(judge, now, part, p,
+                           agrees ? home->leader : process_of(judge, e->leader_id), home->best);
     }
 }
 

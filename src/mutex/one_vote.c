@@ -227,7 +227,7 @@ static void on_grant(struct state *s, cv_pid p, uint64_t serial, struct cv_out *
     struct row *row = row_of(s, p);
     if (row->answer == NOT_ASKED || serial <= row->serial) return; /* a duplicate */
     row->serial = serial;
-    if (row->answer == GRANTED) return; /* once more, after a crash: it is still one vote */
+    if (row->answer == GRANTED) return; /* once more: it is still one vote */
     s->refused -= row->answer == REFUSED;
     row->answer = GRANTED;
     if (++s->granted < s->needed) return;

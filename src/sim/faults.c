@@ -116,6 +116,7 @@ static void unpark(struct sim *sim, cv_pid p) {
         wheel_insert(&sim->wheel, index, sim_now(sim));
     }
     process->parked = (struct wheel_list){0};
+    sim->paused -= process->paused;
     process->paused = false;
 }
 
@@ -167,6 +168,7 @@ static void pause_process(struct sim *sim, cv_pid p) {
     struct sim_process *process = &sim->process[p];
     if (process->crashed || process->paused) return;
     process->paused = true;
+    sim->paused++;
     note(sim, TR_PAUSE, p, 0, 0);
     outage(sim, p);
 }

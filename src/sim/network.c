@@ -150,11 +150,13 @@ static void trace_lost(struct sim *sim, cv_pid from, cv_pid to, const struct cv_
 /* A crash breaks the connections of a process: what was sent to the life before, or to a process
  * that was down, does not reach the next life.  Datagrams, which may overtake each other, do. */
 static uint8_t receiving_life(const struct sim *sim, cv_pid p) {
+    if (!sim->result.crashes) return 0;
     return (uint8_t)(sim->process[p].lives - sim->process[p].crashed);
 }
 
 bool network_loses(const struct sim *sim, const struct sim_event *event) {
     cv_pid p = event->process;
+    if (!sim->result.crashes && !sim->side) return false; /* nothing to look up */
     if (sim->process[p].crashed || network_cut(sim, event->from, p)) return true;
     return !sim->config->reorder && event->life != receiving_life(sim, p);
 }

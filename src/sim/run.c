@@ -80,14 +80,21 @@ static void set_env(struct sim *sim, cv_pid p, const struct machine *machine) {
     if (sim->algorithm->problem != CV_ELECTION) return;
     const struct topology *t = &sim->topology;
     sim->env.id = t->ids[p];
-    sim->env.weight = t->weights[p];
-    sim->env.degree = t->complete ? t->processes - 1 : t->offset[p + 1] - t->offset[p];
-    sim->env.neighbours = t->complete ? NULL : t->neighbour + t->offset[p];
+    sim->env.weight = sim->config->attribute ? t->weights[p] : 1;
+    if (t->degree) {
+        sim->env.degree = t->degree;
+        sim->env.neighbours = t->neighbour + (size_t)(p - 1) * t->degree;
+    } else {
+        sim->env.degree = t->complete ? t->processes - 1 : t->offset[p + 1] - t->offset[p];
+        sim->env.neighbours = t->complete ? NULL : t->neighbour + t->offset[p];
+    }
 }
 
 /* Adds up the states of a machine behind `size` bytes and returns how many there are then. */
 static uint64_t lay_out(struct sim *sim, struct machine *machine, uint64_t size) {
     uint32_t n = sim->roster.processes;
+    uint64_t begin = size, first = 0;
+    bool alike = true;
     machine->of = arena_take(&sim->fixed, ((size_t)n + 1) * sizeof *machine->of);
     machine->timer =
         arena_take(&sim->fixed, ((size_t)n + 1) * machine->code->timers * sizeof *machine->timer);
@@ -105,7 +112,10 @@ static uint64_t lay_out(struct sim *sim, struct machine *machine, uint64_t size)
         size += (layout.durable + 7) & ~7u;
         uint32_t room = out_room(machine->code, &layout);
         if (room > sim->out.room) sim->out.room = room;
+        if (p == 1) first = size - begin;
+        alike = alike && size - begin == p * first;
     }
+    machine->stride = alike ? first : 0;
     return size;
 }
 
@@ -232,7 +242,7 @@ void sim_step(struct sim *sim, cv_pid p, enum sim_machine m, const struct cv_eve
     const struct machine *machine = &sim->machine[m];
     set_env(sim, p, machine);
     cv_out_reset(&sim->out);
-    machine->code->step(sim->state + machine->of[p].state, &sim->env, event, &sim->out);
+    machine->code->step(sim_state(sim, p, m), &sim->env, event, &sim->out);
     sim->cause = cause;
     if (cause) show_state(sim, p, cause);
     apply(sim, p, m, cause);
@@ -262,7 +272,7 @@ static inline void hash_event(struct sim *sim, const struct sim_event *event) {
 
 static bool park(struct sim *sim, uint32_t index) {
     struct sim_event *event = &sim->event[index];
-    if (event->type > EV_DONE || !sim->process[event->process].paused) return false;
+    if (!sim->paused || event->type > EV_DONE || !sim->process[event->process].paused) return false;
     event->flags |= EVENT_PARKED;
     wheel_append(&sim->wheel, &sim->process[event->process].parked, index);
     return true;

@@ -92,6 +92,7 @@ struct machine {
     const struct cv_algorithm *code; /* NULL: there is none */
     const uint64_t *option;
     struct machine_state *of; /* by pid */
+    uint64_t stride;          /* from one state to the next, when all are alike; else 0 */
     uint32_t *timer;          /* event of each timer of each process */
 };
 
@@ -144,6 +145,7 @@ struct sim {
     uint64_t outstanding;  /* processes that wait or are inside */
     uint64_t actions_left; /* scheduled ones */
     bool scheduled;        /* the actions say who asks when */
+    uint32_t paused;       /* how many processes are */
     uint64_t progress_us;  /* when the lock last made progress */
     uint64_t patience_us;
     const unsigned char *side; /* of a partition, by pid; NULL: none */
@@ -194,8 +196,10 @@ void sim_cancel(struct sim *sim, uint32_t *event);
 void sim_step(struct sim *sim, cv_pid p, enum sim_machine machine, const struct cv_event *event,
               uint32_t cause);
 static inline uint64_t sim_now(const struct sim *sim) { return sim->wheel.now; }
-static inline void *sim_state(const struct sim *sim, cv_pid p, enum sim_machine machine) {
-    return sim->state + sim->machine[machine].of[p].state;
+static inline void *sim_state(const struct sim *sim, cv_pid p, enum sim_machine m) {
+    const struct machine *machine = &sim->machine[m]; /* a state's place need not be looked up */
+    return sim->state + (machine->stride ? machine->of[1].state + (p - 1) * machine->stride
+                                         : machine->of[p].state);
 }
 static inline enum sim_machine sim_machine_of(const struct sim_event *event) {
     return event->flags & EVENT_OF_DETECTOR ? DETECTOR : ALGORITHM;

@@ -71,6 +71,7 @@ static void make_lists(struct topology *topology, const struct edges *edges, str
 
 static void make_ring(struct topology *topology, bool two_way, struct arena *arena) {
     uint32_t n = topology->processes, degree = n < 2 ? 0 : 1u + two_way;
+    topology->degree = degree;
     topology->offset = arena_take(arena, ((size_t)n + 2) * sizeof *topology->offset);
     topology->neighbour = arena_take(arena, ((size_t)n * degree + 1) * sizeof(cv_pid));
     for (uint32_t p = 1; p <= n + 1; p++) topology->offset[p] = (p - 1) * degree;

@@ -8,6 +8,7 @@
 struct topology {
     uint32_t processes;
     bool complete;    /* nobody needs a list */
+    uint32_t degree;  /* of everyone, on a ring; else 0, and it is looked up */
     uint32_t *offset; /* by pid: where its neighbours begin; one more at the end */
     cv_pid *neighbour;
     uint64_t *ids, *weights; /* by pid */

@@ -12,18 +12,16 @@ if [ -n "${SANITIZED:-}" ]; then
     exit 0
 fi
 
-FLAGS="-std=gnu17 -O1 -w -D_GNU_SOURCE -DCONCLAVE_VERSION=\"mutant\" -pthread"
-LIBRARIES="-ljansson -lm -pthread"
-export FLAGS LIBRARIES
 ulimit -c 0
 
-# objects [OWN]: those of the program or, with OWN, those that a unit test is linked with.
+# objects [unit]: those of the program, or those that a unit test is linked with.
 objects() {
-    local source
-    for source in src/*/*.c; do
-        [[ ${1:-} == unit && $source == src/cli/* ]] && continue
-        source=${source#src/}
-        echo "$B/obj/${source%.c}.o"
+    local object name
+    for object in "$B"/obj/*/*.o; do
+        name=${object#"$B"/obj/}
+        [[ ${1:-} == unit && $name == cli/* ]] && continue
+        # one whose source is gone is no part of the program any more
+        if [ -f "src/${name%.o}.c" ] || [ -f "${object%.o}.c" ]; then echo "$object"; fi
     done
 }
 
@@ -34,11 +32,12 @@ run() {
     timeout 20 "$binary" "${words[@]}"
 }
 
-# run_as_it_is INDEX ARGUMENTS: the program without a slip succeeds.
+# run_as_it_is INDEX ARGUMENTS: the program without a slip succeeds.  A unit test is compiled, too,
+# for those mutants that it only has to be linked with.
 run_as_it_is() {
-    local status
+    local status dir=$WORK unit=${2#unit:}
     if [[ $2 == unit:* ]]; then
-        "$B/tests/${2#unit:}"
+        compile "tests/unit/$unit.c" "$WORK/$unit.o" && "$B/tests/$unit"
     else
         run "$CONCLAVE" "$2"
     fi >"$WORK/clean.$1" 2>&1
@@ -48,8 +47,8 @@ run_as_it_is() {
 
 # compile FROM TO: mutated headers come first.
 compile() {
-    # shellcheck disable=SC2086
-    gcc $FLAGS -I"$dir/include" -Isrc -c -o "$2" "$1"
+    gcc -std=gnu17 -O1 -w -D_GNU_SOURCE -DCONCLAVE_VERSION='"mutant"' -pthread \
+        -I"$dir/include" -Isrc -c -o "$2" "$1"
 }
 
 # mutate FILE EXPRESSION: the mutated copy, below $dir/include.
@@ -67,38 +66,37 @@ mutated_objects() {
         compile "$dir/include/${1#src/}" "$dir/mutant.o" && echo "$B/obj/${1#src/}" | sed 's/c$/o/'
         return
     fi
-    for object in $(grep -l -F " $1" "$B"/obj/*/*.d | sed 's/d$/o/'); do
+    grep -l -F " $1" "$B"/obj/*/*.d | while read -r object; do
         source=${object#"$B"/obj/}
-        compile "src/${source%.o}.c" "$dir/${source//\//.}" && echo "$object" || return 1
+        source=src/${source%.d}.c
+        [ -f "$source" ] || continue
+        compile "$source" "$dir/${source//\//.}.o" || exit 1
+        echo "${object%.d}.o"
     done
 }
 
-# link UNIT: the program, or the unit test, with the mutated objects in place of the others.
+# link OBJECT...: with those that were not replaced.
 link() {
-    local own=() rest
-    if [ -n "$1" ]; then
-        compile "tests/unit/$1.c" "$dir/unit.o" || return 1
-        own=(-lcmocka)
-        rest=$(objects unit | grep -v -x -F -f "$dir/replaced")
+    gcc -o "$dir/mutant" "$@" $(objects "${unit:+unit}" | grep -v -x -F -f "$dir/replaced") \
+        ${unit:+-lcmocka} -ljansson -lm -pthread
+}
+
+# build FILE: the program, or the unit test, with the slip that is in the copy of FILE.
+build() {
+    if [[ -n $unit && $1 == *.h ]]; then # the test itself includes it
+        echo none >"$dir/replaced"
+        compile "tests/unit/$unit.c" "$dir/unit.o" && link "$dir/unit.o"
     else
-        rest=$(objects | grep -v -x -F -f "$dir/replaced")
+        mutated_objects "$1" >"$dir/replaced" && link "$dir"/*.o ${unit:+"$WORK/$unit.o"}
     fi
-    # shellcheck disable=SC2086
-    gcc -o "$dir/mutant" "$dir"/*.o $rest "${own[@]}" $LIBRARIES
 }
 
 # catch INDEX NAME FILE EXPRESSION ARGUMENTS
 catch() {
-    local dir=$WORK/mutant.$1 unit= status
+    local dir=$WORK/mutant.$1 unit="" status
     mkdir -p "$dir/include"
     [[ $5 == unit:* ]] && unit=${5#unit:}
-    mutate "$3" "$4" || return 1
-    if [[ -n $unit && $3 == *.h ]]; then
-        echo none >"$dir/replaced" # the test itself includes it
-    else
-        mutated_objects "$3" >"$dir/replaced" || return 1
-    fi
-    link "$unit" || return 1
+    mutate "$3" "$4" && build "$3" || return 1
     run "$dir/mutant" "$([ -n "$unit" ] || echo "$5")" >"$dir/output" 2>&1
     status=$?
     rm -f "$dir/mutant" "$dir"/*.o
@@ -112,9 +110,9 @@ catch() {
 catch_and_note() {
     catch "$@" >"$WORK/why.$1" 2>&1 && touch "$WORK/caught.$1"
 }
-export -f objects run run_as_it_is compile mutate mutated_objects link catch catch_and_note
+export -f objects run run_as_it_is compile mutate mutated_objects link build catch catch_and_note
 
-# Each list in its own process, over all cores: CALL INDEX COLUMN... for each line of the input.
+# in_parallel CALL COLUMNS: CALL with the columns of each line of the input, over all cores.
 in_parallel() {
     local call=$1
     tr '\t\n' '\0\0' | xargs -0 -n "$2" -P "$(nproc)" bash -c "$call \"\$@\"" _
@@ -126,15 +124,18 @@ well_formed() {
     [ -z "$bad" ] || { echo "$bad: not four columns"; return 1; }
 }
 
+nothing_is_broken() { ! cat "$WORK"/broken.* 2>/dev/null; }
+
 was_caught() {
     [ -f "$WORK/caught.$1" ] || { cat "$WORK/why.$1"; return 1; }
 }
 
 check "the lists of mutants are well-formed" well_formed
+[ "$FAILURES" -eq 0 ] || exit "$FAILURES"
 cat tests/mutants/*.list | nl -ba -w1 -s"$(printf '\t')" >"$WORK/all"
 cut -f 5 "$WORK/all" | sort -u | nl -ba -w1 -s"$(printf '\t')" >"$WORK/arguments"
 in_parallel run_as_it_is 2 <"$WORK/arguments"
-check "without a slip all is well" eval '! cat "$WORK"/broken.* 2>/dev/null'
+check "without a slip all is well" nothing_is_broken
 in_parallel catch_and_note 5 <"$WORK/all"
 while IFS=$'\t' read -r index name _; do
     check "$name" was_caught "$index"

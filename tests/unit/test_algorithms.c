@@ -42,6 +42,7 @@ static void unknown_names_are_not_found(void **state) {
 static void its_names_are_words_of_its_own(void **state) {
     const struct cv_algorithm *a = *state;
     assert_true(is_word(a->name) && is_line(a->summary) && is_line(a->paper));
+    assert_true(is_line(a->tolerates));
     assert_ptr_equal(catalogue_find(a->name), a);
     assert_true(!is_lock(a) || (is_line(a->cost) && is_line(a->delay)));
     assert_true(!a->servers == !a->server_name);
