@@ -79,15 +79,17 @@ double distribution_above(const struct distribution *d, double x) {
     return 0;
 }
 
+uint64_t distribution_clamp(double us) { return us < 1e15 ? (uint64_t)us : 1000000000000000u; }
+
 uint64_t distribution_draw_slow(const struct distribution *d, struct rng *rng) {
     double u = 1 - rng_unit(rng); /* in (0, 1] */
     switch (d->kind) {
     case CONSTANT: return (uint64_t)d->a;
     case UNIFORM: return (uint64_t)d->a + rng_below(rng, (uint64_t)(d->b - d->a) + 1);
-    case EXPONENTIAL: return (uint64_t)(-log(u) * d->a);
+    case EXPONENTIAL: return distribution_clamp(-log(u) * d->a);
     case LOGNORMAL: {
         double normal = sqrt(-2 * log(u)) * cos(2 * M_PI * rng_unit(rng));
-        return (uint64_t)(d->a * exp(d->b * normal));
+        return distribution_clamp(d->a * exp(d->b * normal));
     }
     }
     cv_assert(!"a kind of distribution");

@@ -24,6 +24,8 @@ double distribution_mean(const struct distribution *d);
 /* The probability that a draw is above x microseconds. */
 double distribution_above(const struct distribution *d, double x);
 
+/* Whole microseconds, none of them so many (thirty years) that sums of them could overflow. */
+uint64_t distribution_clamp(double us);
 uint64_t distribution_draw_slow(const struct distribution *d, struct rng *rng);
 static inline uint64_t distribution_draw(const struct distribution *d, struct rng *rng) {
     return d->kind == CONSTANT ? (uint64_t)d->a : distribution_draw_slow(d, rng);

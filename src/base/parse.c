@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +22,15 @@ static int unit_us(const char *name, double *us) {
     return -1;
 }
 
-/* strtod without the forms nobody means: white space, inf, nan. */
+/* strtod without the forms nobody means: white space, inf, nan, hexadecimal, less than it can tell
+ * from nothing. */
 static int leading_real(const char *text, double *value, const char **rest) {
     if (!isdigit((unsigned char)*text) && *text != '.' && *text != '-') return -1;
-    if (strspn(text, "+-.eE0123456789") == 1 && (text[1] == 'x' || text[1] == 'X')) return -1;
     char *end;
+    errno = 0;
     *value = strtod(text, &end);
-    if (end == text || !isfinite(*value)) return -1;
+    bool plain = strspn(text, "+-.eE0123456789") >= (size_t)(end - text);
+    if (end == text || !plain || !isfinite(*value) || (errno == ERANGE && *value == 0)) return -1;
     *rest = end;
     return 0;
 }
@@ -66,7 +69,7 @@ int parse_duration(const char *text, uint64_t *us) {
         unit = 1;
     else if (unit_us(rest, &unit) != 0)
         return -1;
-    uint64_t whole = value * unit > 1e18 ? 0 : (uint64_t)llround(value * unit);
+    uint64_t whole = value * unit > 1e15 ? 0 : (uint64_t)llround(value * unit);
     if (whole == 0 && value > 0) return -1; /* too long, or too short to be told from none */
     *us = whole;
     return 0;
@@ -77,29 +80,35 @@ int parse_rate(const char *text, double *per_second) {
     const char *rest;
     if (leading_real(text, &value, &rest) != 0 || value < 0 || *rest != '/') return -1;
     if (unit_us(rest + 1, &unit) != 0) return -1;
+    if (!isfinite(value * 1e6 / unit)) return -1;
     *per_second = value * 1e6 / unit;
     return 0;
 }
 
 int parse_fraction(const char *text, double *result) {
     const char *slash = strchr(text, '/');
-    char part[32], whole[32];
-    uint64_t part_us, whole_us;
+    char part[32];
+    uint64_t part_us, us;
+    double whole_us;
     if (!slash) return parse_probability(text, result);
-    if ((size_t)(slash - text) >= sizeof part || strlen(slash + 1) >= sizeof whole - 1) return -1;
+    if ((size_t)(slash - text) >= sizeof part) return -1;
     memcpy(part, text, (size_t)(slash - text));
     part[slash - text] = 0;
-    /* "3s/hour" leaves out the one. */
-    snprintf(whole, sizeof whole, "%s%s", isdigit((unsigned char)slash[1]) ? "" : "1", slash + 1);
-    if (parse_duration(part, &part_us) != 0 || parse_duration(whole, &whole_us) != 0) return -1;
-    if (whole_us == 0 || part_us > whole_us) return -1;
-    *result = (double)part_us / (double)whole_us;
+    if (parse_duration(part, &part_us) != 0) return -1;
+    if (unit_us(slash + 1, &whole_us) != 0) { /* "3s/hour" leaves out the one */
+        if (parse_duration(slash + 1, &us) != 0) return -1;
+        whole_us = (double)us;
+    }
+    if (whole_us == 0 || (double)part_us > whole_us) return -1;
+    *result = (double)part_us / whole_us;
     return 0;
 }
 
 char *format_real(char *buffer, size_t size, double value) {
+    bool usual = value == 0 || (fabs(value) >= 1e-4 && fabs(value) < 1e15);
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(buffer, size, "%.*g", digits, value);
+        if (usual && strchr(buffer, 'e')) continue; /* 10 rather than 1e+01 */
         if (strtod(buffer, NULL) == value) break;
     }
     return buffer;

@@ -109,6 +109,21 @@ static inline void wheel_insert(struct wheel *w, uint32_t index, uint64_t time) 
     wheel_place(w, index);
 }
 
+/* Puts a node before all others of the present. */
+static inline void wheel_insert_first(struct wheel *w, uint32_t index) {
+    unsigned slot = (unsigned)w->now & (WHEEL_NEAR - 1);
+    struct wheel_list *list = &w->near[slot];
+    struct wheel_node *node = wheel_at(w, index);
+    if (!list->first) {
+        wheel_insert(w, index, w->now);
+        return;
+    }
+    *node = (struct wheel_node){.time = w->now, .next = list->first};
+    wheel_at(w, list->first)->prev = index;
+    list->first = index;
+    w->count++;
+}
+
 static inline void wheel_remove(struct wheel *w, uint32_t index) {
     uint64_t time = wheel_at(w, index)->time;
     w->count--;

@@ -72,7 +72,7 @@ static char *formula_text(const char *formula, double value, char *buffer, size_
 static void print_row(const struct compare_row *row, int footnote) {
     char messages[64], delay[64], mark[16] = "";
     if (footnote) snprintf(mark, sizeof mark, "[%d]", footnote);
-    printf("%-14s %5llu  %-6s %-28s %10.5g  %-24s %10.4g  %s\n", row->algorithm->name,
+    printf("%-24s %5llu  %-6s %-28s %10.5g  %-24s %10.4g  %s\n", row->algorithm->name,
            (unsigned long long)row->processes, compare_load_name[row->load],
            formula_text(row->algorithm->cost, row->formula_per_entry, messages, sizeof messages),
            row->per_entry,
@@ -82,9 +82,9 @@ static void print_row(const struct compare_row *row, int footnote) {
 
 static void print_table(const struct compare_row *rows, size_t count) {
     int footnotes = 0;
-    printf("%-14s %5s  %-6s %-28s %10s  %-24s %10s\n", "", "", "", "messages per entry", "",
+    printf("%-24s %5s  %-6s %-28s %10s  %-24s %10s\n", "", "", "", "messages per entry", "",
            "delay (message times)", "");
-    printf("%-14s %5s  %-6s %-28s %10s  %-24s %10s\n", "lock", "N", "load", "formula", "measured",
+    printf("%-24s %5s  %-6s %-28s %10s  %-24s %10s\n", "lock", "N", "load", "formula", "measured",
            "formula", "measured");
     for (size_t i = 0; i < count; i++) print_row(&rows[i], *rows[i].footnote ? ++footnotes : 0);
     puts("\nN processes compete; quorum and voting have n = N coordinators.  Light: nearly always "

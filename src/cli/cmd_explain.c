@@ -25,7 +25,8 @@ static const char *text_of(const struct cv_algorithm *algorithm) {
     return "";
 }
 
-static bool is_about(const struct shipped_scenario *scenario, const struct cv_algorithm *algorithm) {
+static bool is_about(const struct shipped_scenario *scenario,
+                     const struct cv_algorithm *algorithm) {
     return strcmp(scenario->algorithm, algorithm->name) == 0;
 }
 
@@ -72,21 +73,22 @@ static json_t *to_json(const struct cv_algorithm *algorithm) {
     for (const struct shipped_scenario *s = shipped_scenarios; s->algorithm; s++)
         if (is_about(s, algorithm)) json_array_append_new(scenarios, json_string(s->path));
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:s}", "algorithm", algorithm->name, "summary",
-                     algorithm->summary, "text", text_of(algorithm), "messages", messages, "options",
-                     options, "scenarios", scenarios, "paper", algorithm->paper);
+                     algorithm->summary, "text", text_of(algorithm), "messages", messages,
+                     "options", options, "scenarios", scenarios, "paper", algorithm->paper);
 }
 
 int cmd_explain(int argc, char **argv) {
     static const struct argp_option options[] = {{"json", 'j', 0, 0, "Report in JSON", 0}, {0}};
-    static const struct argp argp = {options,
-                                     parse,
-                                     "ALGORITHM",
-                                     "What an algorithm does, its messages, what breaks it, and the "
-                                     "commands that show it.\v"
-                                     "Example:\n  conclave explain quorum\n",
-                                     0,
-                                     0,
-                                     0};
+    static const struct argp argp = {
+        options,
+        parse,
+        "ALGORITHM",
+        "What an algorithm does, its messages, what breaks it, and the "
+        "commands that show it.\v"
+        "Example:\n  conclave explain quorum\n",
+        0,
+        0,
+        0};
     struct request request = {0};
     argp_parse(&argp, argc, argv, 0, 0, &request);
     if (!request.algorithm)

@@ -14,7 +14,7 @@ static const char *const topologies[] = {[CV_COMPLETE] = "complete",
                                          [CV_GRAPH] = "any connected"};
 
 static json_t *to_json(const struct cv_algorithm *algorithm) {
-    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s?, s:s}", "algorithm", algorithm->name,
+    return json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "algorithm", algorithm->name,
                      "problem", algorithm->problem == CV_MUTEX ? "lock" : "election", "summary",
                      algorithm->summary, "topology", topologies[algorithm->topology], "cost",
                      algorithm->cost, "delay", algorithm->delay, "tolerates", algorithm->tolerates,

@@ -127,16 +127,16 @@ static void add_settings(struct option_table *table, const struct cv_algorithm *
                    NULL);
         for (size_t i = 0; i < sim_setting_count; i++) {
             const struct setting *s = &sim_settings[i];
-            if ((int)s->group != group || (algorithm && !(s->problems & algorithm->problem)))
-                continue;
+            if ((int)s->group != group) continue;
+            bool foreign = algorithm && !(s->problems & algorithm->problem);
             bool told = algorithm && s->kind != SET_FLAG && s->kind != SET_RATE;
             if (told) setting_format(&usual, s, value, sizeof value);
             if (told &&
                 (strcmp(value, "0us") == 0 || strcmp(value, "0") == 0 || strlen(value) > 19))
                 told = false;
             add_option(table,
-                       (struct argp_option){s->name, KEY_SETTING + (int)i, s->value, 0, s->help,
-                                            1 + group},
+                       (struct argp_option){s->name, KEY_SETTING + (int)i, s->value,
+                                            foreign ? OPTION_HIDDEN : 0, s->help, 1 + group},
                        told ? value : NULL);
         }
     }

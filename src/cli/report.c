@@ -14,6 +14,7 @@ static json_t *settings_json(const struct sim_config *config) {
     char text[1024];
     for (size_t i = 0; i < sim_setting_count; i++) {
         const struct setting *s = &sim_settings[i];
+        if (!(s->problems & config->algorithm->problem)) continue;
         setting_format(config, s, text, sizeof text);
         if (*text && strcmp(s->name, "seed") != 0)
             json_object_set_new(settings, s->name, json_string(text));

@@ -1,11 +1,11 @@
 /* chang-roberts: ids race round a one-way ring, and a better one stops those behind it.
  *
- *   idle         wants an election:  takes part  --ELECTION(own id)--> right
- *   any          ELECTION of a better candidate: takes part, and passes it on
- *                ELECTION of a worse one: idle, takes part and sends its own id instead; when it
- * takes part already, a better id than that one has passed here, so it stops ELECTION with its own
- * id: it has beaten everybody, and leads  --ELECTED--> right any          ELECTED: takes part no
- * more, follows, and passes it on until it is back
+ *   idle   wants an election: takes part  --ELECTION(own id)--> right
+ *   any    ELECTION of a better candidate: takes part, and passes it on
+ *          ELECTION of a worse one: if idle, takes part and sends its own id instead;
+ *          if it takes part already, a better one has passed here, so this one ends
+ *          ELECTION with its own id: it has beaten everybody, and leads  --ELECTED--> right
+ *          ELECTED: takes part no more, follows, and passes it on until it is back
  *
  * Cost: with ids in random order and all initiating, N H(N) + N messages on average, of which the
  * last N tell everybody.  The worst, N(N+1)/2 + N, are ids that fall along the direction of travel:
@@ -15,9 +15,10 @@
  * Candidates are compared by weight, then by id.  An election may be repeated at any time; who
  * comes back from a crash does so, because that tells it who leads.
  *
- * What it takes for granted: reliable FIFO channels.  What breaks it: a crash during an election
- * swallows the messages that pass there, and those who take part wait for ever; a dead leader is
- * noticed by nobody, and breaks the ring for the election that would replace it. */
+ * What it takes for granted: reliable channels, and FIFO ones where elections are repeated.  What
+ * breaks it: a crash during an election swallows the messages that pass there, and those who take
+ * part wait for ever; a dead leader is noticed by nobody, and breaks the ring for the election that
+ * would replace it. */
 #include "election/election.h"
 
 enum { ELECTION, ELECTED, KINDS };
@@ -97,6 +98,7 @@ const struct cv_algorithm cv_chang_roberts = {
     .paper = "Chang & Roberts, An improved algorithm for decentralized extrema-finding, CACM 1979",
     .cost = "N H(N) + N on average, at most N(N+1)/2 + N; one initiator: at most 3N-1",
     .delay = "2N .. 3N-1",
+    .tolerates = "duplicates, disorder, restarts between elections; no crash in one, no loss",
     .state = &state_table,
     .messages = messages,
     .message_count = KINDS,

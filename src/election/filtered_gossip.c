@@ -4,11 +4,11 @@
  *           on average, and others in the next election;
  *   gossip  for a number of rounds everyone sends the best candidate that it has heard of, the one
  *           with the least hash, to a few random processes: --GOSSIP-->;
- *   decide  after its rounds everyone takes the best that it knows for the leader.
+ *   decide  after the last round everyone takes the best that it knows for the leader.
  *
- * The first GOSSIP of an election makes a process take part, so one initiator is enough.  Who hears
- * of a candidate or an election that is older than its own says so; who has decided tells those who
- * ask what it decided: --LEADER-->.
+ * The first GOSSIP of an election makes a process take part, in the round that it speaks of, so one
+ * initiator is enough.  Only the first half of the rounds brings new candidates: the second is to
+ * agree.  Who has decided tells those who still gossip what it decided: --LEADER-->.
  *
  * Cost: `fanout` messages per process and round, whatever N is.  The rounds must grow with log N
  * for the same certainty, and usually are 2 log2 N + 6: O(N log N) messages in all, O(N) when
@@ -16,11 +16,11 @@
  *
  * What breaks it: chance.  A process that the best candidate has not reached decides for another
  * one, so that two lead; each round more makes this less likely by a factor.  With probability
- * exp(-K) nobody passes the filter: then all find out in the last round, and go on to the next
- * election, in which other processes pass.  Who comes back from a crash is no candidate in an
- * election that was decided without it, and asks.  Leaders are unique only within an election, with
- * the probability that `filter`, `fanout` and `rounds` buy; a part of a split network elects for
- * itself. */
+ * exp(-K) nobody passes the filter: who has heard of no candidate asks on for as many rounds again,
+ * and then starts the next election, in which other processes pass.  Who comes back from a crash is
+ * no candidate in an election that went on without it, and asks.  Leaders are unique only within an
+ * election, with the probability that `filter`, `fanout` and `rounds` buy; a part of a split
+ * network elects for itself. */
 #include "base/rng.h"
 #include "election/election.h"
 
@@ -31,7 +31,8 @@ enum { IDLE, GOSSIPING, DECIDED };
 
 #define NEWS_FIELDS(F, R)                                                                          \
     F(R, u32, election, SHOWN)                                                                     \
-    F(R, pid, candidate, SHOWN)
+    F(R, pid, candidate, SHOWN)                                                                    \
+    F(R, u32, round, SHOWN)
 #define STATE_FIELDS(F, R)                                                                         \
     F(R, u32, election, SHOWN) /* its number; the durable prefix */                                \
     F(R, pid, best, SHOWN)     /* candidate; the leader when it has decided */                     \
@@ -68,6 +69,10 @@ static uint64_t rounds(const struct cv_env *env) {
     return count;
 }
 
+static void gossip_to(const struct state *s, cv_pid p, struct cv_out *out) {
+    cv_send(out, p, GOSSIP, news, .election = s->election, .candidate = s->best, .round = s->round);
+}
+
 static void next_round(struct state *s, const struct cv_env *env, struct cv_out *out) {
     s->round++;
     cv_tell(out, CV_ROUND, s->round);
@@ -81,7 +86,7 @@ static void on_choice(struct state *s, const struct cv_env *env, uint32_t drawn,
                       struct cv_out *out) {
     cv_pid p = drawn + 1 < env->self ? drawn + 1 : drawn + 2;
     if (!s->unsent || s->phase != GOSSIPING || p > env->processes) return;
-    cv_send(out, p, GOSSIP, news, .election = s->election, .candidate = s->best);
+    gossip_to(s, p, out);
     if (--s->unsent) cv_choose(out, env->processes - 1);
 }
 
@@ -97,17 +102,18 @@ static void enter_election(struct state *s, uint32_t election, struct cv_out *ou
     cv_save(out);
 }
 
-static void take_part(struct state *s, const struct cv_env *env, uint32_t election,
+static void take_part(struct state *s, const struct cv_env *env, uint32_t election, uint32_t round,
                       struct cv_out *out) {
     give_up_leader(s, out);
     enter_election(s, election, out);
     s->phase = GOSSIPING;
-    if (passes(env, env->self, election)) s->best = env->self;
+    s->round = round;
+    if (2 * (uint64_t)round <= rounds(env) && passes(env, env->self, election)) s->best = env->self;
     next_round(s, env, out);
 }
 
 static void start_next(struct state *s, const struct cv_env *env, struct cv_out *out) {
-    if (s->election < UINT32_MAX) take_part(s, env, s->election + 1, out);
+    if (s->election < UINT32_MAX) take_part(s, env, s->election + 1, 0, out);
 }
 
 static void decide(struct state *s, const struct cv_env *env, cv_pid leader, struct cv_out *out) {
@@ -125,13 +131,13 @@ static void decide(struct state *s, const struct cv_env *env, cv_pid leader, str
 
 static void on_gossip(struct state *s, const struct cv_env *env, cv_pid from, const struct news *m,
                       struct cv_out *out) {
-    if (m->election > s->election) take_part(s, env, m->election, out);
+    if (m->election > s->election) take_part(s, env, m->election, m->round, out);
     if (s->phase == DECIDED)
         cv_send(out, from, LEADER, news, .election = s->election, .candidate = s->best);
     else if (m->election == s->election)
         hear_of(s, env, m->candidate);
     else if (s->phase == GOSSIPING)
-        cv_send(out, from, GOSSIP, news, .election = s->election, .candidate = s->best);
+        gossip_to(s, from, out);
 }
 
 static void on_leader(struct state *s, const struct cv_env *env, const struct news *m,
@@ -146,6 +152,17 @@ static void on_leader(struct state *s, const struct cv_env *env, const struct ne
     decide(s, env, m->candidate, out);
 }
 
+static void on_round_end(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    if (s->round < rounds(env))
+        next_round(s, env, out);
+    else if (s->best)
+        decide(s, env, s->best, out);
+    else if (s->round < 2 * rounds(env))
+        next_round(s, env, out);
+    else
+        start_next(s, env, out);
+}
+
 static void step(void *state, const struct cv_env *env, const struct cv_event *e,
                  struct cv_out *out) {
     struct state *s = state;
@@ -157,12 +174,7 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
     } else if (e->type == CV_CHOICE) {
         on_choice(s, env, e->arg, out);
     } else if (e->type == CV_TIMEOUT && s->phase == GOSSIPING) {
-        if (s->round < rounds(env))
-            next_round(s, env, out);
-        else if (s->best)
-            decide(s, env, s->best, out);
-        else
-            start_next(s, env, out);
+        on_round_end(s, env, out);
     } else if (e->type == CV_CALL && e->arg == CV_CAMPAIGN) {
         if (s->phase == IDLE || follows) start_next(s, env, out);
     } else if (e->type == CV_DOWN) {

@@ -160,6 +160,7 @@ const struct cv_algorithm cv_hirschberg_sinclair = {
              "CACM 1980",
     .cost = "at most 8N (1 + ceil(log2 N)) + N",
     .delay = "O(N)",
+    .tolerates = "duplicates and disorder; no crash, no loss",
     .state = &state_table,
     .messages = messages,
     .message_count = KINDS,

@@ -1,22 +1,22 @@
 /* itai-rodeh: the cure for ring-anonymous: processes without ids draw lots until one is left.
  *
  *   active    in each round draws a lot from 1 to N  --LOT(round, lot, 1 hop, unique)--> right
- *   any       LOT, if active and compared by round, then by lot:
- *               N hops: it is its own.  Unique still: it leads  --LEADER--> round the ring; else
- * the next round better than its own: passive, and passes it on equal: passes it on as not unique
- *               worse: lets it end
- *             if passive or never asked: passes it on
+ *             LOT after N hops: its own.  If unique still, it leads  --LEADER--> round the ring;
+ *             else the next round
+ *             LOT that is better, by round and then by lot: passive, and passes it on
+ *             LOT that is equal: passes it on as not unique
+ *             LOT that is worse: lets it end
+ *   passive   passes everything on; so does who was never asked
  *
  * That N is known is what makes it possible: a process knows its own LOT by the number of its hops,
- * and that it has been everywhere.  While a process waits for its draw it has lot 0, the worst:
- * whoever has drawn before it wins.  So does who started before, and those who are not asked only
- * pass on.
+ * and that it has been everywhere.  A process that waits for its draw has lot 0, the worst, so
+ * whoever has drawn before it wins.
  *
- * Cost: O(N log N) messages on average, and N for LEADER.  A round leaves one with a chance of more
- * than 1/e, so it ends with probability 1, in less than 3 rounds on average, but within no bound.
+ * Cost: O(N log N) messages on average, and N for LEADER.  A round leaves one with a chance of 1/2
+ * or more, so it ends with probability 1, in 2 rounds or less on average, but within no bound.
  *
- * What it takes for granted: reliable FIFO channels, and lots that are independent.  What breaks
- * it: a wrong N; a crash breaks the ring. */
+ * What it takes for granted: reliable channels, in whatever order, and lots that are independent.
+ * What breaks it: a wrong N; a crash breaks the ring and the election stops where it is. */
 #include "election/election.h"
 
 enum { LOT, LEADER, KINDS };
@@ -132,7 +132,8 @@ const struct cv_algorithm cv_itai_rodeh = {
     .paper =
         "Itai & Rodeh, Symmetry breaking in distributed networks, FOCS 1981, Inf. & Comp. 1990",
     .cost = "O(N log N) on average, then N",
-    .delay = "O(N) on average",
+    .delay = "N a round, then N",
+    .tolerates = "duplicates and disorder; no crash, no loss",
     .state = &state_table,
     .messages = messages,
     .message_count = KINDS,

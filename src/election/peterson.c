@@ -1,5 +1,4 @@
-/* peterson: a one-way ring in O(N log N), by judging one's left neighbour from one seat to its
- * right.
+/* peterson: franklin's rounds on a one-way ring, each process standing in for its left neighbour.
  *
  * On a one-way ring nobody hears its right neighbour.  So an active process holds a value, at first
  * its own id, and in each round does for the value of its left active neighbour what franklin does
@@ -7,10 +6,11 @@
  *
  *   active    --FIRST(value)--> right
  *             FIRST(a): the neighbour's value  --SECOND(the better of a and its own)--> right
- *             SECOND(b): a is better than its own value and not worse than b: it holds a from now
- * on, and goes on to the next round.  Else: passive passive   passes everything on any       its
- * own id in FIRST or SECOND: that has passed everybody, so the owner leads, be it active or passive
- * --LEADER--> round the ring
+ *             SECOND(b): if a is better than its own value and not worse than b, it holds a from
+ *             now on, and goes on to the next round; else: passive
+ *   passive   passes everything on
+ *   any       FIRST or SECOND with its own id: that has passed everybody, so its owner leads,
+ *             active or passive  --LEADER--> round the ring
  *
  * The best value moves on from seat to seat and is dropped by none; but it is its owner that is
  * elected, not the one that holds it.  Who is woken by a message joins as active, unless that
@@ -154,7 +154,8 @@ const struct cv_algorithm cv_peterson = {
     .summary = "franklin's rounds on a one-way ring: values move on, their owner is elected",
     .paper = "Peterson, ACM TOPLAS 4(4), 1982; Dolev, Klawe & Rodeh, J. of Algorithms 3(3), 1982",
     .cost = "at most 2N (floor(log2 N) + 1) + N",
-    .delay = "O(N)",
+    .delay = "at most 2N a round, then N",
+    .tolerates = "nothing: no crash, no loss, no disorder",
     .state = &state_table,
     .messages = messages,
     .message_count = KINDS,

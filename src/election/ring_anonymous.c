@@ -97,6 +97,7 @@ const struct cv_algorithm cv_ring_anonymous = {
         "the lecture's first ring; Angluin, Local and global properties in networks, STOC 1980",
     .cost = "2N with one candidate",
     .delay = "2N",
+    .tolerates = "nothing: not even two candidates",
     .state = &state_table,
     .messages = messages,
     .message_count = KINDS,

@@ -1,9 +1,9 @@
-/* ring-coordinator: a list goes round those who are alive, then who leads goes round.
+/* ring-coordinator: a list goes round those who are alive, then the best of it is announced.
  *
- *   wants an election     --ELECTION(itself)--> the next one on the ring that is not known to be
- * dead ELECTION without me   adds itself and passes it on ELECTION with me      it has been
- * everywhere  --COORDINATOR(the list)--> round the ring once COORDINATOR           the best of the
- * list leads
+ *   wants an election     --ELECTION(itself)--> the next on the ring that is not known to be dead
+ *   ELECTION without me   adds itself and passes it on
+ *   ELECTION with me      it has been everywhere  --COORDINATOR(the list)--> round the ring once
+ *   COORDINATOR           the best of the list leads
  *
  * The ring is the order of the processes, closed; anyone can reach anyone, so the dead are skipped.
  * Who hears that its leader is dead starts an election.  So does who finds that its successor is
@@ -15,9 +15,10 @@
  * of a leader makes initiators of all, 2N^2.  Candidates are compared by weight, then by id.
  *
  * What breaks it: a message that is lost without a crash.  A wrong suspicion: the others elect
- * another while the old leader, alive, leads on; they come back to it when they trust it again. The
- * best of all takes the lead back whenever it comes back, which is E1, not stability.  Without a
- * failure detector a dead process swallows all that is sent to it. */
+ * another while the old leader, alive, leads on; they come back to it when they trust it again.
+ * A leader that restarts at once can lead beside the one elected meanwhile, until its list has gone
+ * round.  The best of all takes the lead back whenever it comes back, which is E1, not stability.
+ * Without a failure detector a dead process swallows all that is sent to it. */
 #include "election/election.h"
 
 enum { ELECTION, COORDINATOR, KINDS };
@@ -197,6 +198,7 @@ const struct cv_algorithm cv_ring_coordinator = {
     .paper = "Tanenbaum & van Steen, Distributed Systems, 5.4: election in a ring",
     .cost = "2N for each initiator, of a length up to N",
     .delay = "2N",
+    .tolerates = "crashes and restarts, with a right detector; no loss, no partition",
     .state = &state_table,
     .messages = messages,
     .message_count = KINDS,

@@ -100,6 +100,7 @@ const struct cv_algorithm cv_ring_list = {
     .paper = "the lecture's second ring; Le Lann, Distributed systems, IFIP Congress 1977",
     .cost = "(k + 1) N for k initiators, of a length up to N",
     .delay = "2N",
+    .tolerates = "duplicates, disorder, restarts between elections; no crash in one, no loss",
     .state = &state_table,
     .messages = messages,
     .message_count = KINDS,

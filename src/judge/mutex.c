@@ -162,10 +162,11 @@ static void judge_unserved(struct mutex_judge *judge, uint64_t now, enum run_end
         all(judge, VIOLATED, now, why);
     } else if (end == PATIENCE_LOST) {
         char patience[32];
-        uint64_t since = judge->left_us;
+        uint64_t asked = UINT64_MAX;
         for (cv_pid p = 1; p <= judge->roster->processes; p++)
-            if (judge->of[p].waiting && judge->of[p].requested_us > since)
-                since = judge->of[p].requested_us;
+            if (judge->of[p].waiting && judge->of[p].requested_us < asked)
+                asked = judge->of[p].requested_us;
+        uint64_t since = asked > judge->left_us ? asked : judge->left_us;
         snprintf(why, sizeof why, "%s, and nobody has entered for %s", who,
                  format_duration(patience, sizeof patience, (double)(now - since)));
         all(judge, VIOLATED, now, why);

@@ -81,13 +81,15 @@ static void on_request(struct state *s, const struct cv_env *env, cv_pid p, uint
 
 static void on_release(struct state *s, const struct cv_env *env, cv_pid p, uint64_t number,
                        struct cv_out *out) {
+    struct row *row = row_of(s, env, p);
     if (env->option[REPLY]) cv_send(out, p, RELEASED, numbered, .number = number);
     if (s->holder == p && s->number == number) {
         take_back(s, out);
         grant_next(s, env, out);
-    } else if (cv_queued(&s->queue, links(s, env), p) && row_of(s, env, p)->number == number) {
+    } else if (cv_queued(&s->queue, links(s, env), p) && row->number == number) {
         cv_queue_remove(&s->queue, links(s, env), p); /* it waited, crashed and came back */
     }
+    if (row->number < number) row->number = number; /* its REQUEST may still be on the way */
 }
 
 static void serve(struct state *s, const struct cv_env *env, const struct cv_event *e,

@@ -107,6 +107,7 @@ static const struct cv_record messages[KINDS] = {
 const struct cv_algorithm cv_lamport = {
     .name = "lamport",
     .summary = "everyone keeps the queue, ordered by logical clocks; channels must keep the order",
+    .tolerates = "nothing: needs reliable channels in order; a crash blocks all",
     .paper = "Lamport, Time, clocks, and the ordering of events, CACM 21(7), 1978",
     .cost = "3(N-1)",
     .delay = "2",

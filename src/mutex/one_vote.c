@@ -345,6 +345,7 @@ static const struct cv_option options[OPTIONS] = {
 
 const struct cv_algorithm cv_maekawa = {
     .name = "maekawa",
+    .tolerates = "duplicates, disorder and restarts; a crash blocks those whose quorum it is in",
     .summary = "all votes of a quorum of about sqrt(N) processes",
     .paper =
         "Maekawa, A sqrt(N) algorithm for mutual exclusion, ACM TOCS 3(2), 1985; Sanders, 1987",
@@ -361,6 +362,7 @@ const struct cv_algorithm cv_maekawa = {
 };
 const struct cv_algorithm cv_ricart_agrawala_majority = {
     .name = "ricart-agrawala-majority",
+    .tolerates = "duplicates, disorder and restarts; a dead minority",
     .summary =
         "OK or NOT-OK from everyone; a majority of OKs is enough, and each is held until release",
     .paper =

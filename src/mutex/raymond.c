@@ -160,6 +160,7 @@ static const struct cv_record messages[KINDS] = {CV_TABLE("REQUEST", request),
 
 const struct cv_algorithm cv_raymond = {
     .name = "raymond",
+    .tolerates = "duplicates and disorder; a crash blocks",
     .summary = "a token on a tree, asked for along the path to it",
     .paper =
         "Raymond, A tree-based algorithm for distributed mutual exclusion, ACM TOCS 7(1), 1989",

@@ -149,6 +149,7 @@ static const struct cv_option options[OPTIONS] = {
 
 const struct cv_algorithm cv_ricart_agrawala = {
     .name = "ricart-agrawala",
+    .tolerates = "duplicates, disorder and restarts; a crash blocks all until it is over",
     .summary = "everyone must say OK; who is inside or asked earlier says it later",
     .paper = "Ricart & Agrawala, An optimal algorithm for mutual exclusion, CACM 24(1), 1981",
     .cost = "2(N-1)",

@@ -86,7 +86,7 @@ static void release(struct state *s, struct cv_out *out) {
 static void answer(struct state *s, const struct cv_env *env, cv_pid p, struct cv_out *out) {
     bool waiting = s->phase == WAITING;
     if (s->phase == INSIDE || (waiting && precedes(s->asked, env->self, row_of(s, p)->asked, p))) {
-        cv_queue_push(&s->deferred, links(s), p);
+        if (!cv_queued(&s->deferred, links(s), p)) cv_queue_push(&s->deferred, links(s), p);
         return;
     }
     give(s, p, out);
@@ -144,6 +144,7 @@ static const struct cv_record messages[KINDS] = {CV_TABLE("REQUEST", clocked),
 
 const struct cv_algorithm cv_roucairol_carvalho = {
     .name = "roucairol-carvalho",
+    .tolerates = "duplicates and disorder; a crash blocks",
     .summary = "Ricart-Agrawala in which an OK is kept until it is asked back",
     .paper = "Carvalho & Roucairol, On mutual exclusion in computer networks, CACM 26(2), 1983",
     .cost = "0 .. 2(N-1)",

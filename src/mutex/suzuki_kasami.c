@@ -15,9 +15,10 @@
  * an old request is already served, and a token counts its moves, so that nobody takes it twice.
  *
  * What breaks it: the crash of the process that has the token, or is about to get it, blocks all
- * others for good.  Anyone else may come back: the number of its last request is the durable
- * prefix.  But a request that it should have heard of while it was down is lost on it, and when it
- * gets the token next, whoever sent that request may wait on. */
+ * others for good.  Anyone else may come back, if what was sent to it before does not arrive
+ * after: the number of its last request is the durable prefix.  But a request that it should have
+ * heard of while it was down is lost on it, and when it gets the token next, whoever sent that
+ * request may wait on. */
 #include "mutex/mutex.h"
 #include "process/queue.h"
 
@@ -89,6 +90,8 @@ static void pass_on(struct state *s, const struct cv_env *env, struct cv_out *ou
             cv_queue_push(&s->queue, links(s), p);
     }
     cv_pid next = cv_queue_pop(&s->queue, links(s));
+    if (next == env->self)
+        next = cv_queue_pop(&s->queue, links(s)); /* a forged token might say so */
     if (next) send_token(s, env, next, out);
 }
 
@@ -159,6 +162,7 @@ static const struct cv_record messages[KINDS] = {CV_TABLE("REQUEST", request),
 
 const struct cv_algorithm cv_suzuki_kasami = {
     .name = "suzuki-kasami",
+    .tolerates = "duplicates and disorder; the crash of the token's holder loses it",
     .summary = "a token that rests where it was last used; a request goes to everyone",
     .paper = "Suzuki & Kasami, A distributed mutual exclusion algorithm, ACM TOCS 3(4), 1985",
     .cost = "0 or N",

@@ -18,6 +18,9 @@
  * So N-1 who watch make 4N-1 messages of one entry.  2 message times before the entry, 3 for who
  * was woken.  The version of the node is a fencing token.
  *
+ * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice,
+ * but must not outlive a crash of the server.
+ *
  * What breaks it: it is not fair, and starves.  Who leaves and comes back at once is ahead of all
  * who must be told first.  The crash of the server blocks everyone until it comes back: it
  * remembers the node, and tells everyone to look again.  The node of a dead client stays; but it is
@@ -109,10 +112,11 @@ static void serve(struct state *s, bool naive, const struct cv_event *e, struct 
     if (e->type == CV_RECV && e->from != server) {
         if (e->kind == CREATE) on_create(s, naive, e->from, m->number, out);
         if (e->kind == WATCH) on_watch(s, naive, e->from, e->body, out);
-        if (e->kind == DELETE && s->lock == e->from && s->number == m->number) delete_node(s, out);
+        if (e->kind == DELETE && s->lock == e->from && s->number <= m->number) delete_node(s, out);
     } else if (e->type == CV_DOWN && s->lock == e->arg) {
         delete_node(s, out); /* the session of its client has ended */
     } else if (e->type == CV_RESTART) {
+        if (s->lock) row_of(s, s->lock)->number = s->number;
         cv_send(out, CV_OTHERS, DELETED, deleted, .version = any_version);
     }
 }
@@ -223,6 +227,7 @@ static const struct cv_record messages_naive[KINDS] = {
 
 const struct cv_algorithm cv_tree_lock_naive = {
     .name = "tree-lock-naive",
+    .tolerates = "nothing: a wake-up between test and subscription is lost",
     .summary = "create /lock, or else watch it: a deletion between the two is missed",
     TREE_LOCK,
     .messages = messages_naive,
@@ -230,6 +235,7 @@ const struct cv_algorithm cv_tree_lock_naive = {
 };
 const struct cv_algorithm cv_tree_lock = {
     .name = "tree-lock",
+    .tolerates = "restarts of the tree; with a detector dead clients, slow ones only with fencing",
     .summary = "create /lock, or else watch the version that was there; a release wakes everyone",
     TREE_LOCK,
     .messages = messages,

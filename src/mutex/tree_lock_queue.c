@@ -14,7 +14,8 @@
  * exactly one.  2 message times before the entry.  It is fair: they enter in the order of their
  * nodes, whose numbers are fencing tokens.
  *
- * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice.
+ * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice,
+ * but must not outlive a crash of the server.
  *
  * What breaks it: the crash of the server blocks everyone until it comes back: it remembers the
  * first node and the last number, and tells everyone who waits to create a node again.  The node of
@@ -125,11 +126,12 @@ static void serve(struct state *s, const struct cv_event *e, struct cv_out *out)
     if (e->type == CV_RECV && e->from != server) {
         const struct numbered *m = e->body;
         const struct before *watch = e->body;
-        bool current =
-            row_of(s, e->from)->number == m->number && cv_queued(&s->nodes, links(s), e->from);
+        bool has_node = cv_queued(&s->nodes, links(s), e->from);
+        uint64_t number = row_of(s, e->from)->number;
         if (e->kind == CREATE) on_create(s, e->from, m->number, out);
-        if (e->kind == WATCH && current) on_watch(s, e->from, watch->before, out);
-        if (e->kind == DELETE && current) delete_node(s, e->from, out);
+        if (e->kind == WATCH && has_node && number == m->number)
+            on_watch(s, e->from, watch->before, out);
+        if (e->kind == DELETE && has_node && number <= m->number) delete_node(s, e->from, out);
     } else if (e->type == CV_DOWN && cv_queued(&s->nodes, links(s), e->arg)) {
         delete_node(s, e->arg, out); /* the session of its client has ended */
     } else if (e->type == CV_UP) {
@@ -219,6 +221,7 @@ static const struct cv_record messages[KINDS] = {
 
 const struct cv_algorithm cv_tree_lock_queue = {
     .name = "tree-lock-queue",
+    .tolerates = "restarts of the tree; with a detector dead clients, slow ones only with fencing",
     .summary = "numbered nodes in a tree, each watched by the next: a release wakes exactly one",
     .paper = "Hunt, Konar, Junqueira & Reed, ZooKeeper, USENIX ATC 2010, section 2.4",
     .cost = "3 + 2w",

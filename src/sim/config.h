@@ -9,6 +9,7 @@
 #include "process/roster.h"
 #include "sim/graph.h"
 
+#define SIM_TIME_MAX_US 1000000000000000000u /* thirty thousand years: then every run ends */
 enum { SIM_PROCESSES_MAX = 4000000, SIM_ERROR_MAX = 256, SIM_ANY_PID = 0 };
 
 enum sim_action_type {

@@ -30,9 +30,9 @@ static void find_parts(struct sim *sim, bool with_dead) {
     topology_parts(&sim->topology, gone, sim->side, sim->part);
 }
 
-static void schedule_start(struct sim *sim, cv_pid p) {
+static void draw_start(struct sim *sim, cv_pid p) {
     uint64_t after = distribution_draw(&sim->config->start, &sim->rng);
-    sim->process[p].arrival = sim_schedule(sim, sim_now(sim) + after, EV_ASK, p);
+    sim_schedule(sim, sim_now(sim) + after, EV_ASK, p);
     sim->outstanding++;
 }
 
@@ -45,7 +45,7 @@ static void draw_initiators(struct sim *sim, uint64_t count) {
         uint32_t j = i + (uint32_t)rng_below(&sim->rng, n - i + 1);
         cv_pid chosen = order[j];
         order[j] = order[i], order[i] = chosen;
-        schedule_start(sim, chosen);
+        draw_start(sim, chosen);
     }
 }
 
@@ -67,24 +67,22 @@ static void open(struct sim *sim) {
     if (config->initiators && config->initiators < sim->roster.processes)
         draw_initiators(sim, config->initiators);
     else
-        for (cv_pid p = 1; p <= sim->roster.processes; p++) schedule_start(sim, p);
+        for (cv_pid p = 1; p <= sim->roster.processes; p++) draw_start(sim, p);
 }
 
-static void campaign(struct sim *sim, cv_pid p) {
+static bool handle(struct sim *sim, struct sim_event *event) {
     struct cv_event e = {.type = CV_CALL, .arg = CV_CAMPAIGN};
-    if (sim->process[p].crashed) return;
+    cv_pid p = event->process;
+    sim->outstanding--;
+    if (sim->process[p].crashed) return false;
     sim->progress_us = sim_now(sim);
     sim_step(sim, p, ALGORITHM, &e, note(sim, TR_CAMPAIGN, p, 0));
-}
-
-static void handle(struct sim *sim, const struct sim_event *event) {
-    sim->process[event->process].arrival = 0;
-    sim->outstanding--;
-    campaign(sim, event->process);
+    return false;
 }
 
 static void act(struct sim *sim, const struct sim_action *action) {
-    campaign(sim, action->process);
+    sim_schedule_next(sim, EV_ASK, action->process);
+    sim->outstanding++;
 }
 
 static void told(struct sim *sim, cv_pid p, const struct cv_tell *tell) {
@@ -100,8 +98,6 @@ static void told(struct sim *sim, cv_pid p, const struct cv_tell *tell) {
 }
 
 static void crashed(struct sim *sim, cv_pid p) {
-    if (sim->process[p].arrival) sim->outstanding--;
-    sim_cancel(sim, &sim->process[p].arrival);
     election_judge_crash(&sim->election, p);
     sim->progress_us = sim_now(sim);
 }

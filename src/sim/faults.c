@@ -107,17 +107,25 @@ static void trust(struct sim *sim, cv_pid p) {
 
 /* ---- Crash and recovery ---- */
 
-/* Puts back into the wheel what a pause kept out of it. */
+/* Puts back into the wheel what a pause kept out of it, before what arrives only now. */
 static void unpark(struct sim *sim, cv_pid p) {
     struct sim_process *process = &sim->process[p];
-    for (uint32_t index = process->parked.first, next; index; index = next) {
-        next = sim->event[index].node.next;
+    for (uint32_t index = process->parked.last, before; index; index = before) {
+        before = sim->event[index].node.prev;
         sim->event[index].flags &= (uint8_t)~EVENT_PARKED;
-        wheel_insert(&sim->wheel, index, sim_now(sim));
+        wheel_insert_first(&sim->wheel, index);
     }
     process->parked = (struct wheel_list){0};
     sim->paused -= process->paused;
     process->paused = false;
+}
+
+/* A process comes back by itself after a while, unless something else happens to it first. */
+static void come_back(struct sim *sim, cv_pid p, enum sim_event_type type, uint64_t after,
+                      bool amnesia) {
+    sim_cancel(sim, &sim->process[p].comeback);
+    sim->process[p].comeback = sim_schedule(sim, sim_now(sim) + after, type, p);
+    sim->event[sim->process[p].comeback].arg = amnesia;
 }
 
 static void crash(struct sim *sim, cv_pid p) {
@@ -127,9 +135,10 @@ static void crash(struct sim *sim, cv_pid p) {
         for (unsigned t = 0; sim->machine[m].code && t < sim->machine[m].code->timers; t++)
             sim_cancel(sim, &sim->machine[m].timer[(size_t)p * sim->machine[m].code->timers + t]);
     note(sim, TR_CRASH, p, 0, 0);
+    process->crashed = true;
+    sim_cancel(sim, &process->comeback);
     sim->load->crashed(sim, p);
     unpark(sim, p); /* what it never got to see is lost */
-    process->crashed = true;
     process->lives++;
     sim->result.crashes++;
     if (sim->machine[DETECTOR].code) detector_judge_crash(&sim->detectors, sim_now(sim), p);
@@ -151,6 +160,7 @@ static void recover(struct sim *sim, cv_pid p, bool amnesia) {
     struct cv_event restart = {.type = CV_RESTART};
     if (!sim->process[p].crashed) return;
     sim->process[p].crashed = false;
+    sim_cancel(sim, &sim->process[p].comeback);
     uint32_t cause = note(sim, TR_RECOVER, p, 0, amnesia);
     sim->load->recovered(sim, p);
     if (sim->machine[DETECTOR].code) detector_judge_recover(&sim->detectors, p);
@@ -176,6 +186,7 @@ static void pause_process(struct sim *sim, cv_pid p) {
 /* What arrived during the pause happens now, in its order. */
 static void resume(struct sim *sim, cv_pid p) {
     if (!sim->process[p].paused) return;
+    sim_cancel(sim, &sim->process[p].comeback);
     note(sim, TR_RESUME, p, 0, 0);
     unpark(sim, p);
     back(sim, p, false);
@@ -190,8 +201,7 @@ static void crash_some(struct sim *sim) {
         crash(sim, p);
         if (config->recover) {
             uint64_t after = distribution_draw(&config->recover_after, &sim->rng);
-            uint32_t event = sim_schedule(sim, sim_now(sim) + after, EV_RECOVER, p);
-            sim->event[event].arg = config->amnesia;
+            come_back(sim, p, EV_RECOVER, after, config->amnesia);
         }
     }
     draw_next(sim, EV_CRASH_SOME, sim->roster.processes * config->crash_rate);
@@ -202,7 +212,7 @@ static void pause_some(struct sim *sim) {
     if (!sim->process[p].crashed && !sim->process[p].paused) {
         uint64_t length = distribution_draw(&sim->config->pause_for, &sim->rng);
         pause_process(sim, p);
-        sim_schedule(sim, sim_now(sim) + length, EV_RESUME, p);
+        come_back(sim, p, EV_RESUME, length, false);
     }
     draw_next(sim, EV_PAUSE_SOME, sim->roster.processes * sim->config->pause_rate);
 }
@@ -211,7 +221,7 @@ static void partition_some(struct sim *sim) {
     if (!sim->side) {
         uint64_t length = distribution_draw(&sim->config->partition_for, &sim->rng);
         network_partition_at_random(sim);
-        sim_schedule(sim, sim_now(sim) + length, EV_HEAL, 0);
+        sim->heal = sim_schedule(sim, sim_now(sim) + length, EV_HEAL, 0);
     }
     draw_next(sim, EV_PARTITION, sim->config->partition_rate);
 }
@@ -225,7 +235,8 @@ static void act(struct sim *sim, const struct sim_action *action) {
     case ACT_RECOVER: recover(sim, p, action->amnesia); break;
     case ACT_PAUSE:
         pause_process(sim, p);
-        if (action->amount_us) sim_schedule(sim, sim_now(sim) + action->amount_us, EV_RESUME, p);
+        if (action->amount_us && sim->process[p].paused)
+            come_back(sim, p, EV_RESUME, action->amount_us, false);
         break;
     case ACT_RESUME: resume(sim, p); break;
     case ACT_DRIFT: sim->process[p].clock = (float)action->factor; break;
@@ -245,15 +256,24 @@ void faults_event(struct sim *sim, const struct sim_event *event) {
         sim->actions_left--;
         act(sim, &sim->config->actions[event->arg]);
         break;
-    case EV_RECOVER: recover(sim, p, event->arg); break;
-    case EV_RESUME: resume(sim, p); break;
+    case EV_RECOVER:
+        sim->process[p].comeback = 0;
+        recover(sim, p, event->arg);
+        break;
+    case EV_RESUME:
+        sim->process[p].comeback = 0;
+        resume(sim, p);
+        break;
     case EV_NOTICE:
         if (event->arg == sim->process[p].outages &&
             (sim->process[p].crashed || sim->process[p].paused))
             suspect(sim, p);
         break;
     case EV_TRUST: trust(sim, p); break;
-    case EV_HEAL: network_partition(sim, NULL); break;
+    case EV_HEAL:
+        sim->heal = 0;
+        network_partition(sim, NULL);
+        break;
     case EV_CRASH_SOME: crash_some(sim); break;
     case EV_PAUSE_SOME: pause_some(sim); break;
     case EV_PARTITION: partition_some(sim); break;

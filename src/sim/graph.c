@@ -74,6 +74,18 @@ static uint32_t read_vertex(struct graph *graph, const char **at) {
     return vertex(graph, start, (size_t)(end - start));
 }
 
+/* Behind "node [...]", "edge [...]" and "rankdir=LR", which say how a picture looks; else NULL. */
+static const char *skip_statement(const char *at) {
+    const char *end = at;
+    while (of_name(*end)) end++;
+    size_t length = (size_t)(end - at);
+    const char *next = skip(end, " \t");
+    bool style = (length == 4 && (strncmp(at, "node", 4) == 0 || strncmp(at, "edge", 4) == 0)) ||
+                 (length == 5 && strncmp(at, "graph", 5) == 0);
+    if (*next == '[' && style) return next;
+    return length && *next == '=' ? next + strcspn(next, ";\n") : NULL;
+}
+
 /* A line of pairs "a b" or of chains "a -- b -- c", what Graphviz writes around them left out. */
 static int read_line(struct graph *graph, const char *at, char *error) {
     static const char blank[] = " \t\r\n;,";
@@ -90,6 +102,11 @@ static int read_line(struct graph *graph, const char *at, char *error) {
             at = strchr(at, ']');
             if (!at) return fail(error, "']' is missing");
             at++;
+            continue;
+        }
+        const char *skipped = skip_statement(at);
+        if (skipped) {
+            at = skipped;
             continue;
         }
         uint32_t a = read_vertex(graph, &at);

@@ -28,7 +28,7 @@ static void think(struct sim *sim, cv_pid p) {
     uint64_t after;
     if (sim->budget == 0) return;
     if (config->arrivals > 0)
-        after = (uint64_t)(-log(1 - rng_unit(&sim->rng)) / config->arrivals * 1e6);
+        after = distribution_clamp(-log(1 - rng_unit(&sim->rng)) / config->arrivals * 1e6);
     else
         after = distribution_draw(&config->think, &sim->rng);
     sim->process[p].arrival = sim_schedule(sim, sim_now(sim) + after, EV_ASK, p);
@@ -50,16 +50,12 @@ static void call(struct sim *sim, cv_pid p, uint32_t what, uint32_t cause) {
     sim_step(sim, p, ALGORITHM, &e, cause);
 }
 
+/* ---- A stay ---- */
+
 static void ask(struct sim *sim, cv_pid p, uint64_t hold_us) {
     struct sim_process *process = &sim->process[p];
-    if (process->crashed) return;
-    if (process->app != APP_IDLE) {
-        process->backlog++;
-        return;
-    }
     process->app = APP_WAITING;
     process->hold_us = hold_us ? hold_us : distribution_draw(&sim->config->hold, &sim->rng);
-    if (sim->outstanding++ == 0) sim->progress_us = sim_now(sim);
     uint32_t cause = note(sim, TR_ASK, p, 0);
     mutex_judge_request(&sim->judge, sim_now(sim), p);
     call(sim, p, CV_ACQUIRE, cause);
@@ -87,10 +83,10 @@ static void left(struct sim *sim, cv_pid p) {
     sim->progress_us = sim_now(sim);
     sim->outstanding--;
     process->app = APP_IDLE;
-    if (process->backlog) {
-        process->backlog--;
-        process->next = sim_schedule(sim, sim_now(sim), EV_ASK, p);
-        sim->event[process->next].arg = APP_QUEUED;
+    if (process->queued.first) {
+        process->next = process->queued.first;
+        wheel_unlink(&sim->wheel, &process->queued, process->next);
+        wheel_insert(&sim->wheel, process->next, sim_now(sim));
     } else if (!process->arrival && !sim->scheduled) {
         think(sim, p);
     }
@@ -105,49 +101,91 @@ static void told(struct sim *sim, cv_pid p, const struct cv_tell *tell) {
     }
 }
 
-static void arrive(struct sim *sim, cv_pid p) {
-    sim->process[p].arrival = 0;
-    if (!sim->budget) return;
-    sim->budget--;
-    if (sim->config->arrivals > 0) think(sim, p);
-    ask(sim, p, 0);
+/* ---- Requests ---- */
+
+static void make_request(struct sim *sim, struct sim_event *event) {
+    if (sim->outstanding++ == 0) sim->progress_us = sim_now(sim);
+    event->arg = REQUEST_MADE;
 }
 
-static void handle(struct sim *sim, const struct sim_event *event) {
+/* Returns whether the event was kept: a request that comes while its process is busy waits there.
+ */
+static bool on_ask(struct sim *sim, struct sim_event *event) {
     cv_pid p = event->process;
-    if (event->type == EV_ASK && event->arg != APP_QUEUED) {
-        arrive(sim, p);
-        return;
-    }
-    sim->process[p].next = 0;
-    if (event->type == EV_ASK) {
-        ask(sim, p, 0);
-    } else {
-        write_resource(sim, p);
-        call(sim, p, CV_RELEASE, note(sim, TR_DONE, p, 0));
-    }
-}
-
-/* Requests that die unserved may be made again by others. */
-static void crashed(struct sim *sim, cv_pid p) {
     struct sim_process *process = &sim->process[p];
-    uint64_t unserved = process->backlog + (process->app == APP_WAITING) +
-                        (process->app == APP_IDLE && process->next);
-    if (process->app != APP_IDLE) sim->outstanding--;
-    if (!sim->scheduled) sim->budget += unserved;
-    sim_cancel(sim, &process->arrival);
-    sim_cancel(sim, &process->next);
-    process->app = APP_IDLE;
-    process->backlog = 0;
-    mutex_judge_crash(&sim->judge, sim_now(sim), p);
+    uint64_t hold_us;
+    if (event->arg != REQUEST_MADE) {
+        process->arrival = 0;
+        if (!sim->budget) return false;
+        sim->budget--;
+        make_request(sim, event);
+        memset(event->body, 0, sizeof hold_us);
+        if (sim->config->arrivals > 0) think(sim, p);
+    } else if (process->next && event == &sim->event[process->next]) {
+        process->next = 0;
+    }
+    if (process->crashed) { /* it was scheduled for a process that is down */
+        sim->outstanding--;
+        return false;
+    }
+    if (process->app != APP_IDLE || process->next) {
+        wheel_append(&sim->wheel, &process->queued, (uint32_t)(event - sim->event));
+        return true;
+    }
+    memcpy(&hold_us, event->body, sizeof hold_us);
+    ask(sim, p, hold_us);
+    return false;
 }
 
-static void recovered(struct sim *sim, cv_pid p) {
-    if (p > sim->roster.servers && !sim->scheduled) think(sim, p);
+static bool handle(struct sim *sim, struct sim_event *event) {
+    cv_pid p = event->process;
+    if (event->type == EV_ASK) return on_ask(sim, event);
+    sim->process[p].next = 0;
+    write_resource(sim, p);
+    call(sim, p, CV_RELEASE, note(sim, TR_DONE, p, 0));
+    return false;
 }
 
 static void act(struct sim *sim, const struct sim_action *action) {
-    ask(sim, action->process, action->amount_us);
+    uint32_t index = sim_schedule_next(sim, EV_ASK, action->process);
+    make_request(sim, &sim->event[index]);
+    memcpy(sim->event[index].body, &action->amount_us, sizeof action->amount_us);
+}
+
+/* ---- Crashes ---- */
+
+/* Requests that die unserved may be made again by others, whoever has nothing else to do. */
+static void make_again(struct sim *sim, uint64_t unserved) {
+    sim->outstanding -= unserved;
+    if (sim->scheduled) return;
+    sim->budget += unserved;
+    for (cv_pid p = sim->roster.servers + 1; p <= sim->roster.processes; p++) {
+        const struct sim_process *process = &sim->process[p];
+        if (!process->crashed && process->app == APP_IDLE && !process->arrival && !process->next)
+            think(sim, p);
+    }
+}
+
+static void crashed(struct sim *sim, cv_pid p) {
+    struct sim_process *process = &sim->process[p];
+    uint64_t unserved = (process->app == APP_WAITING) + (process->app == APP_IDLE && process->next);
+    if (process->app == APP_INSIDE) sim->outstanding--;
+    sim_cancel(sim, &process->arrival);
+    sim_cancel(sim, &process->next);
+    while (process->queued.first) {
+        uint32_t index = process->queued.first;
+        wheel_unlink(&sim->wheel, &process->queued, index);
+        sim_free(sim, index);
+        unserved++;
+    }
+    process->app = APP_IDLE;
+    mutex_judge_crash(&sim->judge, sim_now(sim), p);
+    sim->progress_us = sim_now(sim);
+    if (unserved) make_again(sim, unserved);
+}
+
+static void recovered(struct sim *sim, cv_pid p) {
+    if (p > sim->roster.servers && !sim->scheduled && !sim->process[p].arrival) think(sim, p);
 }
 
 static void partitioned(struct sim *sim) { (void)sim; }

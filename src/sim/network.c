@@ -120,6 +120,7 @@ static bool lost_on_purpose(struct sim *sim, cv_pid from, cv_pid to) {
 /* ---- Partitions ---- */
 
 void network_partition(struct sim *sim, const unsigned char *side) {
+    sim_cancel(sim, &sim->heal);
     sim->side = side;
     sim->load->partitioned(sim);
     if (sim->trace)

@@ -34,12 +34,12 @@ static uint32_t event_new(struct sim *sim) {
     return sim->event_count++;
 }
 
-static void event_free(struct sim *sim, uint32_t index) {
+void sim_free(struct sim *sim, uint32_t index) {
     sim->event[index].node.next = sim->event_free;
     sim->event_free = index;
 }
 
-uint32_t sim_schedule(struct sim *sim, uint64_t time, enum sim_event_type type, cv_pid process) {
+static inline uint32_t event_make(struct sim *sim, enum sim_event_type type, cv_pid process) {
     uint32_t index = event_new(sim);
     struct sim_event *event = &sim->event[index];
     event->type = (uint8_t)type;
@@ -47,7 +47,18 @@ uint32_t sim_schedule(struct sim *sim, uint64_t time, enum sim_event_type type, 
     event->process = process;
     event->from = event->size = event->arg = event->cause = 0;
     sim->background += event->flags;
+    return index;
+}
+
+uint32_t sim_schedule(struct sim *sim, uint64_t time, enum sim_event_type type, cv_pid process) {
+    uint32_t index = event_make(sim, type, process);
     wheel_insert(&sim->wheel, index, time);
+    return index;
+}
+
+uint32_t sim_schedule_next(struct sim *sim, enum sim_event_type type, cv_pid process) {
+    uint32_t index = event_make(sim, type, process);
+    wheel_insert_first(&sim->wheel, index);
     return index;
 }
 
@@ -57,7 +68,7 @@ void sim_cancel(struct sim *sim, uint32_t *event) {
         wheel_unlink(&sim->wheel, &sim->process[sim->event[*event].process].parked, *event);
     else
         wheel_remove(&sim->wheel, *event);
-    event_free(sim, *event);
+    sim_free(sim, *event);
     *event = 0;
 }
 
@@ -124,7 +135,7 @@ static uint64_t usual_patience(const struct sim *sim) {
     const struct sim_config *config = sim->config;
     double round = distribution_mean(&config->delay) * sim->roster.processes;
     double patience = 60e6 + 4 * round + 100 * distribution_mean(&config->hold);
-    return (uint64_t)patience;
+    return patience < (double)SIM_TIME_MAX_US ? (uint64_t)patience : SIM_TIME_MAX_US;
 }
 
 static void open_run(struct sim *sim, const struct sim_config *config, struct trace *trace) {
@@ -335,17 +346,17 @@ static void dispatch(struct sim *sim, uint32_t index) {
     case EV_DETECT: faults_detect(sim, event); break;
     case EV_ASK:
     case EV_DONE:
-        if (!sim->process[event->process].crashed) sim->load->event(sim, event);
+        if (sim->load->event(sim, event)) return;
         break;
     default: faults_event(sim, event); break;
     }
-    event_free(sim, index);
+    sim_free(sim, index);
 }
 
 static enum run_end loop(struct sim *sim) {
     const struct sim_config *config = sim->config;
     const bool rests = !(sim->algorithm->traits & CV_NEVER_RESTS) && !sim->machine[DETECTOR].code;
-    const uint64_t time_limit = config->time_limit ? config->time_limit : UINT64_MAX;
+    const uint64_t time_limit = config->time_limit ? config->time_limit : SIM_TIME_MAX_US;
     for (;;) {
         if (sim->wheel.count == sim->background)
             return sim->load->served(sim) ? ALL_SERVED : AT_REST;
@@ -384,7 +395,8 @@ void sim_run(struct sim *sim, const struct sim_config *config, struct trace *tra
     enum run_end end = loop(sim);
     struct sim_result *result = &sim->result;
     result->end = end;
-    result->end_us = end == TIME_LIMIT ? config->time_limit : sim_now(sim);
+    result->end_us = sim_now(sim);
+    if (end == TIME_LIMIT && config->time_limit) result->end_us = config->time_limit;
     sim->load->close(sim, result->end_us, end);
     if (sim->machine[DETECTOR].code) detector_judge_close(&sim->detectors, result->end_us);
     if (!result->violation_event && sim_violated(sim)) result->violation_event = result->events;

@@ -44,7 +44,7 @@ enum sim_event_type {
     EV_TIMER,   /* process; arg: timer */
     EV_CHOICE,  /* process; arg: the answer */
     EV_DETECT,  /* process hears of `from`; arg: CV_DOWN or CV_UP */
-    EV_ASK,     /* process: its application wants the lock; arg: APP_QUEUED, when it had to wait */
+    EV_ASK,     /* process: its application wants the lock; arg: REQUEST_MADE */
     EV_DONE,    /* process: its application is done with the lock; all above wait out a pause */
     EV_ACTION,  /* arg: index of a scheduled action */
     EV_RECOVER, /* process; arg: amnesia */
@@ -77,7 +77,7 @@ struct sim_event {
 _Static_assert(sizeof(struct sim_event) == WHEEL_NODE_BYTES, "an event is one cache line");
 
 enum app_phase { APP_IDLE, APP_WAITING, APP_INSIDE };
-enum { APP_QUEUED = 1 };
+enum { REQUEST_MADE = 1 }; /* arg of EV_ASK: it has been counted */
 
 /* A process is an algorithm and, in some runs, a failure detector beside it: each is a machine with
  * states, timers and messages of its own, and what the detector tells, the algorithm hears. */
@@ -98,11 +98,12 @@ struct machine {
 
 struct sim_process {
     uint64_t hold_us;
-    uint32_t arrival; /* EV_ASK under way: the next request */
-    uint32_t next;    /* EV_DONE, or the EV_ASK of a request that had to wait */
-    uint32_t backlog; /* requests that came while it was busy */
-    uint32_t outages; /* crashes and pauses so far */
-    uint32_t lives;   /* crashes so far */
+    uint32_t arrival;         /* EV_ASK under way: the next request */
+    uint32_t next;            /* EV_DONE, or EV_ASK of a request that had to wait */
+    uint32_t comeback;        /* EV_RESUME or EV_RECOVER under way */
+    struct wheel_list queued; /* requests that came while it was busy */
+    uint32_t outages;         /* crashes and pauses so far */
+    uint32_t lives;           /* crashes so far */
     bool crashed, paused, suspected;
     uint8_t app;
     struct wheel_list parked; /* what waits for the end of a pause */
@@ -148,6 +149,7 @@ struct sim {
     uint32_t paused;       /* how many processes are */
     uint64_t progress_us;  /* when the lock last made progress */
     uint64_t patience_us;
+    uint32_t heal;             /* EV_HEAL under way */
     const unsigned char *side; /* of a partition, by pid; NULL: none */
     unsigned char *random_side;
     struct channel *channel;
@@ -165,7 +167,8 @@ struct sim {
 /* What the processes are asked to do, and by whom it is judged: locks or elections. */
 struct sim_load {
     void (*open)(struct sim *sim);
-    void (*event)(struct sim *sim, const struct sim_event *event); /* EV_ASK, EV_DONE */
+    /* EV_ASK and EV_DONE; returns whether the event was kept. */
+    bool (*event)(struct sim *sim, struct sim_event *event);
     void (*act)(struct sim *sim, const struct sim_action *action); /* ACT_ACQUIRE, ACT_CAMPAIGN */
     void (*told)(struct sim *sim, cv_pid p, const struct cv_tell *tell);
     void (*crashed)(struct sim *sim, cv_pid p);
@@ -192,7 +195,10 @@ bool sim_violated(const struct sim *sim);
 
 /* run.c */
 uint32_t sim_schedule(struct sim *sim, uint64_t time, enum sim_event_type type, cv_pid process);
+/* Before everything else. */
+uint32_t sim_schedule_next(struct sim *sim, enum sim_event_type type, cv_pid process);
 void sim_cancel(struct sim *sim, uint32_t *event);
+void sim_free(struct sim *sim, uint32_t event);
 void sim_step(struct sim *sim, cv_pid p, enum sim_machine machine, const struct cv_event *event,
               uint32_t cause);
 static inline uint64_t sim_now(const struct sim *sim) { return sim->wheel.now; }

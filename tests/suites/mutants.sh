@@ -77,7 +77,7 @@ mutated_objects() {
 
 # link OBJECT...: with those that were not replaced.
 link() {
-    gcc -o "$dir/mutant" "$@" $(objects "${unit:+unit}" | grep -v -x -F -f "$dir/replaced") \
+    gcc -fno-lto -o "$dir/mutant" "$@" $(objects "${unit:+unit}" | grep -v -x -F -f "$dir/replaced") \
         ${unit:+-lcmocka} -ljansson -lm -pthread
 }
 

@@ -255,9 +255,9 @@ static void durations(void **state) {
                 {"1hour", 3600000000u},
                 {"10d", 864000000000u},
                 {"1day", 86400000000u},
-                {"1000000000000s", 1000000000000000000u}};
+                {"1000000000s", 1000000000000000u}};
     static const char *const bad[] = {"",      "5",    "ms",    "5 ms",  "5ms ",  " 5ms", "-5ms",
-                                      "5MS",   "5mss", "5ks",   "1e13s", "5us5",  "5m5s", "inf s",
+                                      "5MS",   "5mss", "5ks",   "1e10s", "5us5",  "5m5s", "inf s",
                                       "nanms", "5.5",  "0x5ms", "0.4us", "1e-9s", "5µs",  "1e300d"};
     (void)state;
     for (size_t i = 0; i < COUNT(good); i++) {
@@ -393,9 +393,9 @@ static void durations_are_written_exactly_and_read_back(void **state) {
     assert_us_text(3600000000u, "3600s");
     rng_seed(&rng, 6);
     for (int i = 0; i < 20000; i++) { /* whole numbers that a double holds exactly */
-        uint64_t us = rng_next(&rng) >> (11 + rng_below(&rng, 53));
+        uint64_t us = rng_next(&rng) >> (15 + rng_below(&rng, 49));
         assert_us_text(us, NULL);
-        if (us < 1000000000) assert_us_text(us * 1000000, NULL);
+        if (us < 1000000000) assert_us_text(us * 1000000, NULL); /* up to the limit */
     }
 }
 
