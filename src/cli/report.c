@@ -175,11 +175,12 @@ static void lock_text(const struct sim *sim, FILE *out) {
 static void election_text(const struct sim *sim, FILE *out) {
     const struct sim_result *r = &sim->result;
     cv_pid leader = election_judge_leader(&sim->election);
-    char name[ROSTER_NAME_MAX], text[32];
+    char name[ROSTER_NAME_MAX], text[32], id[40];
     roster_name(&sim->roster, leader, name);
+    snprintf(id, sizeof id, " (id %llu)", (unsigned long long)r->leader);
     if (leader)
-        fprintf(out, "  %-20s %s (id %llu), known to all after %s\n", "leader", name,
-                (unsigned long long)r->leader,
+        fprintf(out, "  %-20s %s%s, known to all after %s\n", "leader", name,
+                sim->algorithm->traits & CV_ANONYMOUS ? "" : id,
                 format_duration(text, sizeof text, (double)r->decided_us));
     else
         fprintf(out, "  %-20s %s\n", "leader", sim->election.leaders ? "more than one" : "none");

@@ -19,8 +19,8 @@ static double rounds_of_halving(double n) { return floor(log2(n)) + 1; }
 static double of_chang_roberts(double n) { return n * harmonic(n) + n; }
 static double of_franklin(double n) { return 2 * n * rounds_of_halving(n) + n; }
 static double of_hirschberg(double n) { return 8 * n * (1 + ceil(log2(n))) + n; }
-static double of_peterson(double n) { return 2 * n * rounds_of_halving(n) + 2 * n; }
-static double of_list(double n) { return n * n; }
+static double of_peterson(double n) { return 2 * n * rounds_of_halving(n) + n; }
+static double of_list(double n) { return n * n + n; }
 static double of_ring_coordinator(double n) { return 2 * n * n; }
 static double of_bully(double n) { return n * (n - 1) + n - 1; }
 
@@ -47,6 +47,7 @@ static double formula(const struct cv_algorithm *algorithm, double n) {
 
 static void configure(struct sim_config *config, uint64_t processes) {
     config->processes = processes;
+    config->settle = 1; /* the election, not the heartbeats of the elected */
     if (config->algorithm->topology ==
         CV_GRAPH) { /* a sparse network: four neighbours on average */
         double p = processes > 5 ? 4.0 / (double)(processes - 1) : 1;

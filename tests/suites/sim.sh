@@ -107,3 +107,39 @@ first_failing_seed_replays() {
     exits 1 "$CONCLAVE" $command | grep -q 'What led here'
 }
 check "the first failing seed is ready to be replayed" first_failing_seed_replays
+
+# Faults and schedules, in the corners where they meet.
+line_of() { grep -n -m1 "$1" "$WORK/trace" | cut -d: -f1; }
+traced() { "$CONCLAVE" sim "$@" --trace text --output "$WORK/trace" >"$WORK/out"; }
+crash_is_progress() {
+    exits 0 "$CONCLAVE" sim central-lease --processes 2 --lease 110s --patience 60s \
+        --at '0ms p1 acquire hold 150s' --at '1s p2 acquire' --at '100s p1 crash'
+}
+order_after_a_pause() {
+    traced central --processes 1 --at '0ms p1 acquire hold 50ms' --at '0.5ms coordinator pause 3.5ms' \
+        --at '1ms p1 crash' --at '1.5ms p1 recover' --at '3ms p1 acquire hold 1ms'
+    [ "$(line_of 'coordinator <- p1  REQUEST number=1')" -lt "$(line_of 'coordinator <- p1  REQUEST number=2')" ]
+}
+paused_applications_wait() {
+    traced central --processes 1 --at '1ms p1 pause 10ms' --at '2ms p1 acquire'
+    grep -q '11.000 ms  p1 wants the lock' "$WORK/trace"
+}
+an_old_comeback_is_forgotten() {
+    traced central --processes 1 --at '1ms p1 pause 10ms' --at '2ms p1 resume' --at '3ms p1 pause 50ms' \
+        --at '4ms p1 acquire'
+    grep -q '53.000 ms  p1 runs on' "$WORK/trace" && ! grep -q ' 11.000 ms  p1 runs on' "$WORK/trace"
+}
+holds_are_kept() {
+    traced central --processes 1 --at '0ms p1 acquire hold 5ms' --at '1ms p1 acquire hold 20ms'
+    grep -q ' 9.000 ms    p1 ENTERS' "$WORK/trace" && grep -q '29.000 ms    p1 LEAVES' "$WORK/trace"
+}
+check "a crash of the holder is progress" crash_is_progress
+check "a pause keeps the order of messages" order_after_a_pause
+check "a paused application asks when it runs on" paused_applications_wait
+check "a pause that was ended does not end the next" an_old_comeback_is_forgotten
+check "a queued request keeps its hold" holds_are_kept
+check "requests of the dead are made by the living" json '.entries == 2' "$CONCLAVE" sim central --processes 2 \
+    --entries 2 --think 0 --at '0ms lose p2 coordinator 1' --at '20ms p2 crash' --json
+check "delays of centuries" json '.entries == 40' "$CONCLAVE" sim central --entries 40 --delay 1000000000s --json
+check "delays without bound" exits 0 "$CONCLAVE" sim central --delay lognormal:1d,10 --entries 40
+check "arrivals that hardly come" exits 0 "$CONCLAVE" sim central --arrivals 1e-20/s --entries 2
