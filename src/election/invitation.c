@@ -6,7 +6,8 @@
  *           own members: --INVITATION-->, which a coordinator passes on to its members;
  *           <--ACCEPT--; after a while --READY--> all who did: they have a leader again
  *   check   a member asks its coordinator now and then: --ARE_YOU_THERE-->, <--HERE--; who gets no
- *           answer, or no READY, is alone in a group of its own, and looks
+ *           answer, or no READY, is alone in a group of its own, and looks; if it finds nobody,
+ *           twice, it leads itself
  *
  * The best is who coordinates the largest group, so that who comes back joins the others and not
  * they it; then weight and id decide.  Those that are not the best wait for the better ones first.
@@ -51,8 +52,8 @@ enum { CHECKS_MOST = 3 }; /* unanswered, one after the other */
     F(R, pid, coordinator, SHOWN)                                                                  \
     F(R, u32, members, INNER) /* in my group, beside me */                                         \
     F(R, u16, phase, INNER)                                                                        \
-    F(R, u8, told, INNER) /* the application has a leader */                                       \
-    F(R, u8, unanswered, INNER)
+    F(R, u8, told, INNER)       /* the application has a leader */                                 \
+    F(R, u8, unanswered, INNER) /* questions, one after the other */
 #define ROW_FIELDS(F, R)                                                                           \
     F(R, u32, newest, INNER)     /* of its groups that invited me */                               \
     F(R, u32, group_size, INNER) /* of a coordinator that was found; 0: it was not */              \
@@ -86,6 +87,7 @@ static void open_group(struct state *s, const struct cv_env *env, struct cv_out 
     cv_assert(s->counter < UINT32_MAX / env->processes); /* 4,000 groups of a million processes */
     s->group = s->counter * env->processes + env->self;
     s->coordinator = env->self;
+    s->unanswered = 0;
     cv_save(out);
 }
 
@@ -161,7 +163,8 @@ static void has_looked(struct state *s, const struct cv_env *env, struct cv_out 
         merge(s, env, out);
     } else {
         s->phase = COORDINATES;
-        tell_leader(s, env, out);
+        if (s->unanswered) tell_leader(s, env, out); /* others may be about to give up, too */
+        s->unanswered = 1;
     }
 }
 

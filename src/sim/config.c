@@ -349,6 +349,12 @@ struct roster config_roster(const struct sim_config *config) {
                            .names = config->names};
 }
 
+bool config_schedules(const struct sim_config *config, enum sim_action_type type) {
+    for (size_t i = 0; i < config->action_count; i++)
+        if (config->actions[i].type == type) return true;
+    return false;
+}
+
 static int refuse(char error[SIM_ERROR_MAX], const char *why) {
     snprintf(error, SIM_ERROR_MAX, "%s", why);
     return -1;

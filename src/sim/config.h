@@ -119,6 +119,8 @@ void config_command(const struct sim_config *config, char *buffer, size_t size);
 
 struct roster config_roster(const struct sim_config *config);
 
+/* Whether the schedule has an action of that type. */
+bool config_schedules(const struct sim_config *config, enum sim_action_type type);
 /* Reads what stands behind "at", for instance "5ms p2 crash", and appends it. */
 int action_parse(struct sim_config *config, const char *text, char error[SIM_ERROR_MAX]);
 

@@ -1,20 +1,5 @@
 /* The load of elections: who starts one, and when all is decided. */
 #include "sim/sim.h"
-#include "sim/trace.h"
-
-static bool scheduled(const struct sim_config *config) {
-    for (size_t i = 0; i < config->action_count; i++)
-        if (config->actions[i].type == ACT_CAMPAIGN) return true;
-    return false;
-}
-
-static uint32_t note(struct sim *sim, enum trace_type type, cv_pid p, uint64_t arg) {
-    if (!sim->trace) return 0;
-    return trace_add(
-        sim->trace,
-        (struct trace_entry){
-            .type = type, .process = p, .arg = arg, .cause = sim->cause, .time_us = sim_now(sim)});
-}
 
 static bool apart(const void *context, cv_pid a, cv_pid b) {
     const struct sim *sim = context;
@@ -61,7 +46,7 @@ static void open(struct sim *sim) {
                                    .context = sim};
     election_judge_open(&sim->election, &sim->fixed, &sim->roster, &rules);
     sim->first_violated = &sim->election.verdict[UNIQUENESS];
-    sim->scheduled = scheduled(config);
+    sim->scheduled = config_schedules(config, ACT_CAMPAIGN);
     if (config->network.vertices) find_parts(sim, true); /* it may be in parts from the start */
     if (sim->scheduled) return;
     if (config->initiators && config->initiators < sim->roster.processes)
@@ -76,7 +61,7 @@ static bool handle(struct sim *sim, struct sim_event *event) {
     sim->outstanding--;
     if (sim->process[p].crashed) return false;
     sim->progress_us = sim_now(sim);
-    sim_step(sim, p, ALGORITHM, &e, note(sim, TR_CAMPAIGN, p, 0));
+    sim_step(sim, p, ALGORITHM, &e, sim_note(sim, TR_CAMPAIGN, p, CV_NOBODY, 0));
     return false;
 }
 
@@ -93,7 +78,7 @@ static void told(struct sim *sim, cv_pid p, const struct cv_tell *tell) {
     enum trace_type type = tell->what == CV_ELECTED   ? TR_ELECTED
                            : tell->what == CV_FOLLOWS ? TR_FOLLOWS
                                                       : TR_LEADERLESS;
-    uint32_t entry = note(sim, type, p, tell->arg);
+    uint32_t entry = sim_note(sim, type, p, CV_NOBODY, tell->arg);
     if (entry) sim->trace->entry[entry].term = tell->term;
 }
 

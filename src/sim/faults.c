@@ -2,15 +2,6 @@
 #include <math.h>
 
 #include "sim/sim.h"
-#include "sim/trace.h"
-
-static uint32_t note(struct sim *sim, enum trace_type type, cv_pid p, cv_pid peer, uint64_t arg) {
-    if (!sim->trace) return 0;
-    return trace_add(
-        sim->trace,
-        (struct trace_entry){
-            .type = type, .process = p, .peer = peer, .arg = arg, .time_us = sim_now(sim)});
-}
 
 /* ---- Faults drawn at a rate ---- */
 
@@ -69,7 +60,7 @@ void faults_detect(struct sim *sim, const struct sim_event *event) {
     struct cv_event e = {.type = down ? CV_DOWN : CV_UP, .arg = event->from};
     if (sim->process[event->process].crashed) return;
     sim_step(sim, event->process, ALGORITHM, &e,
-             note(sim, down ? TR_SUSPECT : TR_TRUST, event->process, event->from, 0));
+             sim_note(sim, down ? TR_SUSPECT : TR_TRUST, event->process, event->from, 0));
 }
 
 static void suspect(struct sim *sim, cv_pid p) {
@@ -134,7 +125,7 @@ static void crash(struct sim *sim, cv_pid p) {
     for (int m = 0; m < MACHINES; m++)
         for (unsigned t = 0; sim->machine[m].code && t < sim->machine[m].code->timers; t++)
             sim_cancel(sim, &sim->machine[m].timer[(size_t)p * sim->machine[m].code->timers + t]);
-    note(sim, TR_CRASH, p, 0, 0);
+    sim_note(sim, TR_CRASH, p, 0, 0);
     process->crashed = true;
     sim_cancel(sim, &process->comeback);
     sim->load->crashed(sim, p);
@@ -161,7 +152,7 @@ static void recover(struct sim *sim, cv_pid p, bool amnesia) {
     if (!sim->process[p].crashed) return;
     sim->process[p].crashed = false;
     sim_cancel(sim, &sim->process[p].comeback);
-    uint32_t cause = note(sim, TR_RECOVER, p, 0, amnesia);
+    uint32_t cause = sim_note(sim, TR_RECOVER, p, 0, amnesia);
     sim->load->recovered(sim, p);
     if (sim->machine[DETECTOR].code) detector_judge_recover(&sim->detectors, p);
     for (int m = 0; m < MACHINES; m++) {
@@ -179,7 +170,7 @@ static void pause_process(struct sim *sim, cv_pid p) {
     if (process->crashed || process->paused) return;
     process->paused = true;
     sim->paused++;
-    note(sim, TR_PAUSE, p, 0, 0);
+    sim_note(sim, TR_PAUSE, p, 0, 0);
     outage(sim, p);
 }
 
@@ -187,7 +178,7 @@ static void pause_process(struct sim *sim, cv_pid p) {
 static void resume(struct sim *sim, cv_pid p) {
     if (!sim->process[p].paused) return;
     sim_cancel(sim, &sim->process[p].comeback);
-    note(sim, TR_RESUME, p, 0, 0);
+    sim_note(sim, TR_RESUME, p, 0, 0);
     unpark(sim, p);
     back(sim, p, false);
 }

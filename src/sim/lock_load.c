@@ -6,21 +6,6 @@
 #include <math.h>
 
 #include "sim/sim.h"
-#include "sim/trace.h"
-
-static bool scheduled(const struct sim_config *config) {
-    for (size_t i = 0; i < config->action_count; i++)
-        if (config->actions[i].type == ACT_ACQUIRE) return true;
-    return false;
-}
-
-static uint32_t note(struct sim *sim, enum trace_type type, cv_pid p, uint64_t arg) {
-    if (!sim->trace) return 0;
-    return trace_add(
-        sim->trace,
-        (struct trace_entry){
-            .type = type, .process = p, .arg = arg, .cause = sim->cause, .time_us = sim_now(sim)});
-}
 
 /* When the application of p asks next, if it ever does. */
 static void think(struct sim *sim, cv_pid p) {
@@ -39,7 +24,7 @@ static void open(struct sim *sim) {
     struct mutex_rules rules = {config->fencing, config->wait_bound, config->starved_after};
     mutex_judge_open(&sim->judge, &sim->fixed, &sim->roster, &rules);
     sim->first_violated = &sim->judge.belief;
-    sim->scheduled = scheduled(config);
+    sim->scheduled = config_schedules(config, ACT_ACQUIRE);
     if (sim->scheduled) return; /* the schedule says who asks when */
     sim->budget = sim->config->entries;
     for (cv_pid p = sim->roster.servers + 1; p <= sim->roster.processes; p++) think(sim, p);
@@ -56,19 +41,20 @@ static void ask(struct sim *sim, cv_pid p, uint64_t hold_us) {
     struct sim_process *process = &sim->process[p];
     process->app = APP_WAITING;
     process->hold_us = hold_us ? hold_us : distribution_draw(&sim->config->hold, &sim->rng);
-    uint32_t cause = note(sim, TR_ASK, p, 0);
+    uint32_t cause = sim_note(sim, TR_ASK, p, CV_NOBODY, 0);
     mutex_judge_request(&sim->judge, sim_now(sim), p);
     call(sim, p, CV_ACQUIRE, cause);
 }
 
 static void write_resource(struct sim *sim, cv_pid p) {
     bool taken = mutex_judge_write(&sim->judge, sim_now(sim), p);
-    if (sim->config->fencing) note(sim, taken ? TR_WRITE : TR_REFUSED, p, sim->judge.of[p].token);
+    if (sim->config->fencing)
+        sim_note(sim, taken ? TR_WRITE : TR_REFUSED, p, CV_NOBODY, sim->judge.of[p].token);
 }
 
 static void entered(struct sim *sim, cv_pid p, uint64_t token) {
     struct sim_process *process = &sim->process[p];
-    note(sim, TR_ENTER, p, token);
+    sim_note(sim, TR_ENTER, p, CV_NOBODY, token);
     mutex_judge_enter(&sim->judge, sim_now(sim), p, token);
     sim->progress_us = sim_now(sim);
     process->app = APP_INSIDE;
@@ -78,7 +64,7 @@ static void entered(struct sim *sim, cv_pid p, uint64_t token) {
 
 static void left(struct sim *sim, cv_pid p) {
     struct sim_process *process = &sim->process[p];
-    note(sim, TR_LEAVE, p, 0);
+    sim_note(sim, TR_LEAVE, p, CV_NOBODY, 0);
     mutex_judge_leave(&sim->judge, sim_now(sim), p);
     sim->progress_us = sim_now(sim);
     sim->outstanding--;
@@ -142,7 +128,7 @@ static bool handle(struct sim *sim, struct sim_event *event) {
     if (event->type == EV_ASK) return on_ask(sim, event);
     sim->process[p].next = 0;
     write_resource(sim, p);
-    call(sim, p, CV_RELEASE, note(sim, TR_DONE, p, 0));
+    call(sim, p, CV_RELEASE, sim_note(sim, TR_DONE, p, CV_NOBODY, 0));
     return false;
 }
 

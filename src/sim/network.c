@@ -1,6 +1,5 @@
 /* The network: delay, order, loss, duplication and partitions. */
 #include "sim/sim.h"
-#include "sim/trace.h"
 
 enum { FIFO_SIZE_MIN = 1024 };
 

@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "sim/sim.h"
-#include "sim/trace.h"
 
 #define GIB ((size_t)1 << 30)
 
@@ -70,6 +69,16 @@ void sim_cancel(struct sim *sim, uint32_t *event) {
         wheel_remove(&sim->wheel, *event);
     sim_free(sim, *event);
     *event = 0;
+}
+
+uint32_t sim_note(struct sim *sim, enum trace_type type, cv_pid p, cv_pid peer, uint64_t arg) {
+    if (!sim->trace) return 0;
+    return trace_add(sim->trace, (struct trace_entry){.type = type,
+                                                      .process = p,
+                                                      .peer = peer,
+                                                      .arg = arg,
+                                                      .cause = sim->cause,
+                                                      .time_us = sim_now(sim)});
 }
 
 /* ---- Opening a run ---- */

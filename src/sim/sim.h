@@ -13,8 +13,7 @@
 #include "judge/mutex.h"
 #include "sim/config.h"
 #include "sim/topology.h"
-
-struct trace;
+#include "sim/trace.h"
 
 struct sim_result {
     uint64_t events, messages, entries, requests, end_us, hash;
@@ -195,6 +194,8 @@ bool sim_violated(const struct sim *sim);
 
 /* run.c */
 uint32_t sim_schedule(struct sim *sim, uint64_t time, enum sim_event_type type, cv_pid process);
+/* Adds to the trace, when somebody is looking, and returns the entry; else 0. */
+uint32_t sim_note(struct sim *sim, enum trace_type type, cv_pid p, cv_pid peer, uint64_t arg);
 /* Before everything else. */
 uint32_t sim_schedule_next(struct sim *sim, enum sim_event_type type, cv_pid process);
 void sim_cancel(struct sim *sim, uint32_t *event);
