@@ -353,15 +353,14 @@ int cmd_sim(int argc, char **argv) {
         table.options,
         parse,
         "ALGORITHM",
-        "Run a lock algorithm in a deterministic simulator, and judge exclusion, deadlock, "
-        "starvation "
-        "and bounded wait.  'conclave sim ALGORITHM --help' shows the algorithm's own options "
-        "too.\v"
+        "Run a lock or an election in a deterministic simulator, and judge it.  'conclave sim "
+        "ALGORITHM --help' shows the settings that fit the algorithm, and its own options.\v"
         "Examples:\n"
         "  conclave sim central --processes 5 --entries 100\n"
         "  conclave sim central-lease --pause-rate 1/s --lease 20ms\n"
         "  conclave sim token-ring --trace svg --entries 4 --output ring.svg\n"
         "  conclave sim quorum --n 5 --crash-rate 1/s --recover --amnesia --runs 1000\n"
+        "  conclave sim bully --detector phi:8 --crash-rate 0.1/s --recover --time-limit 60s\n"
         "  conclave sim --scenario scenarios/quorum-amnesia.scenario --trace mermaid\n",
         0,
         0,

@@ -9,7 +9,7 @@
 #include "catalogue/catalogue.h"
 
 static const struct command commands[] = {
-    {"sim", "run a lock algorithm in the simulator and judge it", cmd_sim},
+    {"sim", "run a lock or an election in the simulator and judge it", cmd_sim},
     {"compare", "measured cost of every lock beside its formula", cmd_compare},
     {"odds", "how likely it is that restarts break a quorum", cmd_odds},
     {"timeout", "how long to wait, given what waiting and mistakes cost", cmd_timeout},

@@ -141,20 +141,23 @@ json_t *report_run_json(const struct sim *sim) {
 
 static void title_text(json_t *head, FILE *out) {
     int servers = (int)json_integer_value(json_object_get(head, "servers"));
-    fprintf(out, "%s: %lld processes", json_string_value(json_object_get(head, "algorithm")),
-            json_integer_value(json_object_get(head, "processes")));
-    if (servers) fprintf(out, " and %d coordinator%s", servers, servers > 1 ? "s" : "");
+    long long processes = json_integer_value(json_object_get(head, "processes"));
+    fprintf(out, "%s: %lld process%s", json_string_value(json_object_get(head, "algorithm")),
+            processes, processes == 1 ? "" : "es");
+    const struct cv_algorithm *algorithm =
+        catalogue_find(json_string_value(json_object_get(head, "algorithm")));
+    const char *name = servers > 1 ? "coordinator" : algorithm ? algorithm->server_name : "";
+    if (servers) fprintf(out, " and %d %s%s", servers, name, servers > 1 ? "s" : "");
 }
 
 static void resource_text(const struct mutex_judge *judge, FILE *out) {
     if (!judge->overlaps) return;
-    fprintf(out, "  %-20s two believed they held the lock %llu times; ", "resource",
-            (unsigned long long)judge->overlaps);
-    if (judge->rules.fencing)
-        fprintf(out, "it refused %llu late writes\n", (unsigned long long)judge->writes_refused);
-    else
-        fprintf(out, "it took %llu late writes (no fencing)\n",
-                (unsigned long long)judge->writes_late);
+    bool fencing = judge->rules.fencing;
+    uint64_t late = fencing ? judge->writes_refused : judge->writes_late;
+    fprintf(out, "  %-20s two believed they held the lock %llu time%s; it %s %llu late write%s%s\n",
+            "resource", (unsigned long long)judge->overlaps, judge->overlaps == 1 ? "" : "s",
+            fencing ? "refused" : "took", (unsigned long long)late, late == 1 ? "" : "s",
+            fencing ? "" : " (no fencing)");
 }
 
 static void lock_text(const struct sim *sim, FILE *out) {

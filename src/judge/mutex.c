@@ -195,10 +195,12 @@ void mutex_judge_close(struct mutex_judge *judge, uint64_t now, enum run_end end
         all(judge, HELD, 0, "");
     if (bounded->value == HELD)
         snprintf(bounded->why, sizeof bounded->why,
-                 "at most %llu entries of others during one wait (%s), at most %s of waiting",
-                 (unsigned long long)judge->overtakes_max,
-                 name_of(judge, judge->overtaken_most, name),
-                 format_duration(wait, sizeof wait, (double)judge->wait_us_max));
+                 "nobody waited longer than %s or was overtaken more than %llu time%s%s%s%s",
+                 format_duration(wait, sizeof wait, (double)judge->wait_us_max),
+                 (unsigned long long)judge->overtakes_max, judge->overtakes_max == 1 ? "" : "s",
+                 judge->overtaken_most ? " (" : "",
+                 judge->overtaken_most ? name_of(judge, judge->overtaken_most, name) : "",
+                 judge->overtaken_most ? ")" : "");
 }
 
 uint64_t mutex_judge_squares(const struct mutex_judge *judge) {
