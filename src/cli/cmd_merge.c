@@ -1,6 +1,7 @@
 /* conclave merge: the results of a sweep that was run in shares, joined exactly. */
 #include <stdlib.h>
 
+#include "catalogue/catalogue.h"
 #include "cli/report.h"
 
 struct request {
@@ -26,7 +27,11 @@ static json_t *load(const char *path) {
     json_error_t error;
     json_t *report = json_load_file(path, 0, &error);
     if (!report) usage_error("%s:%d: %s", path, error.line, error.text);
-    if (!json_is_array(json_object_get(report, "results")))
+    const char *algorithm = json_string_value(json_object_get(report, "algorithm"));
+    if (!json_is_array(json_object_get(report, "results")) || !algorithm ||
+        !catalogue_find(algorithm) || !json_is_integer(json_object_get(report, "processes")) ||
+        !json_is_integer(json_object_get(report, "runs")) ||
+        !json_is_number(json_object_get(report, "hop_us")))
         usage_error("%s: not a result of 'conclave sim --runs K --json'", path);
     return report;
 }

@@ -97,6 +97,8 @@ damaged_share() {
 check "shares merge into the whole, byte for byte" whole_equals_shares
 check "the same share twice is refused" says "is there twice" 2 "$CONCLAVE" merge "$WORK/1.json" "$WORK/1.json"
 check "a damaged share is refused" damaged_share
+half_a_result() { jq 'del(.algorithm)' "$WORK/1.json" >"$WORK/half.json" && says "not a result" 2 "$CONCLAVE" merge "$WORK/half.json"; }
+check "half a result is refused" half_a_result
 check "a file that is no result is refused" says "Makefile:1:" 2 "$CONCLAVE" merge Makefile
 first_failing_seed_replays() {
     local seed command
