@@ -107,10 +107,6 @@ static bool can_be_invited(const struct state *s) { return s->phase <= HESITATES
 
 /* ---- A coordinator ---- */
 
-static void found(struct state *s, cv_pid p, uint32_t members) {
-    row_of(s, p)->group_size = members < UINT32_MAX ? members + 1 : members;
-}
-
 static void look(struct state *s, const struct cv_env *env, struct cv_out *out) {
     bool asked = false;
     s->phase = COORDINATES;
@@ -184,7 +180,7 @@ static void on_question(struct state *s, const struct cv_env *env, cv_pid p, uin
     if (!can_be_invited(s)) return;
     cv_send(out, p, COORDINATOR, size, .group = s->group, .members = s->members);
     if (s->phase == COORDINATES) look(s, env, out);
-    found(s, p, members);
+    row->group_size = members + 1;
 }
 
 static void on_accept(struct state *s, const struct cv_env *env, cv_pid p, uint32_t group,
@@ -238,7 +234,7 @@ static void on_message(struct state *s, const struct cv_env *env, const struct c
     switch (e->kind) {
     case ARE_YOU_COORDINATOR: on_question(s, env, e->from, m->members, out); break;
     case COORDINATOR:
-        if (s->phase == LOOKS) found(s, e->from, m->members);
+        if (s->phase == LOOKS) row_of(s, e->from)->group_size = m->members + 1;
         break;
     case ARE_YOU_THERE:
         if (s->coordinator == env->self && m->group == s->group && row_of(s, e->from)->member)
@@ -269,8 +265,10 @@ static void on_answer_timeout(struct state *s, const struct cv_env *env, struct 
 }
 
 static void look_around(struct state *s, const struct cv_env *env, struct cv_out *out) {
-    if (s->phase == COORDINATES) look(s, env, out);
-    if (s->phase == MEMBER) check(s, env, out);
+    if (s->phase == COORDINATES)
+        look(s, env, out);
+    else if (s->phase == MEMBER)
+        check(s, env, out);
 }
 
 static void step(void *state, const struct cv_env *env, const struct cv_event *e,

@@ -111,10 +111,6 @@ const struct cv_algorithm cv_lamport = {
     .paper = "Lamport, Time, clocks, and the ordering of events, CACM 21(7), 1978",
     .cost = "3(N-1)",
     .delay = "2",
-    .state = &state_table,
-    .messages = messages,
-    .message_count = KINDS,
-    .layout = layout,
-    .step = step,
+    CV_MACHINE,
     .problem = CV_MUTEX,
 };

@@ -166,11 +166,7 @@ const struct cv_algorithm cv_raymond = {
         "Raymond, A tree-based algorithm for distributed mutual exclusion, ACM TOCS 7(1), 1989",
     .cost = "O(log N)",
     .delay = "O(log N)",
-    .state = &state_table,
-    .messages = messages,
-    .message_count = KINDS,
-    .layout = layout,
-    .step = step,
+    CV_MACHINE,
     .problem = CV_MUTEX,
     .traits = CV_FENCED,
 };

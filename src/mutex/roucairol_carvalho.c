@@ -149,10 +149,6 @@ const struct cv_algorithm cv_roucairol_carvalho = {
     .paper = "Carvalho & Roucairol, On mutual exclusion in computer networks, CACM 26(2), 1983",
     .cost = "0 .. 2(N-1)",
     .delay = "0 or 2",
-    .state = &state_table,
-    .messages = messages,
-    .message_count = KINDS,
-    .layout = layout,
-    .step = step,
+    CV_MACHINE,
     .problem = CV_MUTEX,
 };

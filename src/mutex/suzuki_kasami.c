@@ -167,11 +167,7 @@ const struct cv_algorithm cv_suzuki_kasami = {
     .paper = "Suzuki & Kasami, A distributed mutual exclusion algorithm, ACM TOCS 3(4), 1985",
     .cost = "0 or N",
     .delay = "0 or 2",
-    .state = &state_table,
-    .messages = messages,
-    .message_count = KINDS,
-    .layout = layout,
-    .step = step,
+    CV_MACHINE,
     .problem = CV_MUTEX,
     .traits = CV_FENCED,
 };

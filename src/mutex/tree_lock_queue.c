@@ -227,12 +227,8 @@ const struct cv_algorithm cv_tree_lock_queue = {
     .cost = "3 + 2w",
     .delay = "2",
     .server_name = "tree",
-    .state = &state_table,
-    .messages = messages,
-    .message_count = KINDS,
+    CV_MACHINE,
     .servers = servers,
-    .layout = layout,
-    .step = step,
     .problem = CV_MUTEX,
     .traits = CV_FENCED | CV_USES_DETECTOR,
 };

@@ -156,6 +156,12 @@ struct cv_algorithm {
     uint8_t topology, preference; /* of elections */
 };
 
+/* What every descriptor says in the same words. */
+#define CV_MACHINE                                                                                 \
+    .state = &state_table, .messages = messages, .message_count = CV_COUNT_(messages),             \
+    .layout = layout, .step = step
+#define CV_OPTIONS .options = options, .option_count = CV_COUNT_(options)
+
 /* ---- What step() writes with ---- */
 
 static inline void *cv_send_raw(struct cv_out *out, uint32_t to, uint16_t kind, uint32_t size) {
