@@ -10,8 +10,12 @@
 enum { ARENA_ALIGN = 64, ARENA_STEP_MIN = 1 << 16 };
 
 int arena_open(struct arena *arena, size_t reserve) {
-    void *base = mmap(NULL, reserve, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (base == MAP_FAILED) return -1;
+    void *base;
+    while ((base = mmap(NULL, reserve, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
+                        0)) == MAP_FAILED) {
+        reserve /= 2; /* where addresses are limited, take what there is */
+        if (reserve < ARENA_STEP_MIN) return -1;
+    }
     *arena = (struct arena){.base = base, .reserved = reserve};
     return 0;
 }

@@ -13,7 +13,7 @@ struct arena {
     size_t used, usable, reserved; /* bytes: handed out, backed by memory, set aside */
 };
 
-/* Sets aside addresses (not memory).  Returns 0, or -1 when the system refuses. */
+/* Sets aside addresses (not memory), fewer where the system has a limit.  Returns 0, or -1. */
 int arena_open(struct arena *arena, size_t reserve);
 void arena_close(struct arena *arena);
 void arena_reset(struct arena *arena);

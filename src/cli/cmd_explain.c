@@ -14,7 +14,10 @@ static int parse(int key, char *text, struct argp_state *state) {
     struct request *request = state->input;
     switch (key) {
     case 'j': request->json = true; return 0;
-    case ARGP_KEY_ARG: request->algorithm = require_algorithm(text); return 0;
+    case ARGP_KEY_ARG:
+        if (request->algorithm) usage_error("explain: one algorithm at a time");
+        request->algorithm = require_algorithm(text);
+        return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -50,7 +53,7 @@ static void print_text(const struct cv_algorithm *algorithm) {
     for (unsigned i = 0; i < algorithm->option_count; i++) {
         const struct cv_option *o = &algorithm->options[i];
         option_format(&usual, o, value, sizeof value);
-        printf("  --%-12s%s%s%s%s\n", o->name, o->summary, *value ? " (" : "", value,
+        printf("  --%-18s %s%s%s%s\n", o->name, o->summary, *value ? " (" : "", value,
                *value ? ")" : "");
     }
     printf("\nPaper: %s\n\nTry:\n  conclave sim %s\n", algorithm->paper, algorithm->name);

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "catalogue/catalogue.h"
 #include "cli/report.h"
 #include "sim/scenario.h"
 
@@ -20,6 +21,8 @@ enum { /* option keys; the first two ranges are indexed by the tables they come 
        KEY_JUDGE,
        KEY_GAPS,
 };
+
+enum { RUNS_MAX = 1000000000, JOBS_MAX = 256 };
 
 struct request {
     struct scenario scenario; /* its config is the run's, with or without a file */
@@ -64,8 +67,14 @@ static void set_algorithm(struct request *request, const char *name) {
     const struct cv_algorithm *of_file = request->scenario.config.algorithm;
     if (!of_file)
         config_init(&request->scenario.config, algorithm);
-    else if (request->path && algorithm != of_file)
+    else if (algorithm != of_file && request->path)
         usage_error("%s is about %s, not %s", request->path, of_file->name, name);
+    else if (algorithm != of_file)
+        usage_error("one algorithm at a time: %s or %s", of_file->name, name);
+}
+
+static _Noreturn void ask_for_algorithm(void) {
+    usage_error("sim: which algorithm? For instance: conclave sim central; see conclave list");
 }
 
 static int parse(int key, char *text, struct argp_state *state) {
@@ -73,6 +82,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     struct sim_config *config = &request->scenario.config;
     char error[SIM_ERROR_MAX];
     int failed = 0;
+    if (key >= KEY_SETTING && key < KEY_SCENARIO && !config->algorithm) ask_for_algorithm();
     if (key >= KEY_SETTING && key < KEY_OPTION)
         failed = setting_apply(config, &sim_settings[key - KEY_SETTING], text, error);
     else if (key >= KEY_OPTION && key < KEY_SCENARIO)
@@ -202,20 +212,22 @@ static void look_ahead(struct request *request, int argc, char **argv) {
     }
     if (request->path && scenario_read(&request->scenario, request->path, error) != 0)
         usage_error("%s", error);
-    if (argc > 1 && argv[1][0] != '-')
-        set_algorithm(request, argv[1]);
-    else if (!request->path && argc > 1 && strcmp(argv[1], "--help") != 0 &&
-             strcmp(argv[1], "--usage") != 0 && strcmp(argv[1], "--version") != 0)
-        usage_error("sim: name the algorithm first, for instance: conclave sim central %s",
-                    argv[1]);
+    for (int i = 1; i < argc && !request->scenario.config.algorithm; i++)
+        if (catalogue_find(argv[i])) set_algorithm(request, argv[i]);
+    if (!request->scenario.config.algorithm && argc > 1 && argv[1][0] != '-')
+        set_algorithm(request, argv[1]); /* which says what is near */
 }
 
 static void check(struct request *request) {
     struct sim_config *config = &request->scenario.config;
     char error[SIM_ERROR_MAX];
-    if (!config->algorithm)
-        usage_error("sim: which algorithm? For instance: conclave sim central; see conclave list");
+    if (!config->algorithm) ask_for_algorithm();
     if (config_check(config, error) != 0) usage_error("%s", error);
+    if (request->runs > RUNS_MAX || config->seed > INT64_MAX - RUNS_MAX)
+        usage_error("runs: at most %d, of seeds below 2^63 - %d", RUNS_MAX, RUNS_MAX);
+    if (request->jobs > JOBS_MAX) usage_error("jobs: at most %d", JOBS_MAX);
+    if (request->runs && request->scenario.expectation_count)
+        usage_error("runs: %s says what must come out of one run", request->path);
     for (int i = 0; i < request->at_count; i++)
         if (action_parse(config, request->at[i], error) != 0)
             usage_error("at '%s': %s", request->at[i], error);
@@ -228,17 +240,21 @@ static void check(struct request *request) {
     if (request->shares && !request->runs) usage_error("share: shares --runs, which is missing");
     if ((request->cut || request->output) && !request->trace_name)
         usage_error("%s: goes with --trace", request->cut ? "cut" : "output");
-    if (request->json && request->trace_name && !request->output)
+    if (request->json && request->trace_name &&
+        (!request->output || strcmp(request->output, "-") == 0))
         usage_error("trace: both it and --json want standard output; give --output FILE");
 }
 
 /* ---- Running ---- */
 
-static void print_replay(const struct sim_config *config) {
-    char command[1024];
-    config_command(config, command, sizeof command);
-    printf("Replay: conclave sim %s%s\n", command,
-           config->action_count ? " (and the scheduled events)" : "");
+static void print_replay(const struct request *request) {
+    const struct sim_config *config = &request->scenario.config;
+    fputs("Replay: conclave sim ", stdout);
+    if (request->path)
+        printf("--scenario %s --seed %llu", request->path, (unsigned long long)config->seed);
+    else
+        config_command(config, stdout);
+    putchar('\n');
 }
 
 static int run_many(struct request *request) {
@@ -259,7 +275,7 @@ static int run_many(struct request *request) {
         report_batch_text(head, batch.count, &summary, stdout);
         if (summary.first_failing_any) {
             config->seed = summary.first_failing_any->seed;
-            print_replay(config);
+            print_replay(request);
         }
     }
     bool failed = summary.first_failing_any != NULL;
@@ -339,7 +355,7 @@ static int run_one(struct request *request) {
     trace_close(&trace);
     if (violated && !request->json && !request->trace_name) {
         show_what_led_here(&sim);
-        if (!request->path) print_replay(config);
+        print_replay(request);
     }
     sim_close(&sim);
     return expected ? EXIT_OK : EXIT_VIOLATED;

@@ -108,7 +108,15 @@ static const char *nearest_command(const char *name) {
     return nearest;
 }
 
+/* A report that could not be written must not look like success. */
+static void check_output(void) {
+    if (fflush(stdout) == 0 && !ferror(stdout)) return;
+    fprintf(stderr, "conclave: the output could not be written: %s\n", strerror(errno));
+    _exit(EXIT_SYSTEM);
+}
+
 int main(int argc, char **argv) {
+    atexit(check_output);
     argp_program_version = "conclave " CONCLAVE_VERSION;
     argp_err_exit_status = EXIT_USAGE;
     if (argc < 2) {

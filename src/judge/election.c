@@ -22,6 +22,7 @@ static void forget(struct election_judge *judge, cv_pid p) {
     struct elector *e = &judge->of[p];
     judge->decided -= e->decided;
     judge->leaders -= e->leads;
+    judge->leading_sum -= e->leads ? p : 0;
     e->decided = e->leads = false;
 }
 
@@ -82,6 +83,7 @@ static void decide(struct election_judge *judge, uint64_t now, cv_pid p, const s
     e->term = tell->term;
     judge->decided++;
     judge->leaders += leads;
+    judge->leading_sum += leads ? p : 0;
     if (news) judge->decided_us = now;
 }
 
@@ -114,10 +116,12 @@ void election_judge_partition(struct election_judge *judge) {
         if (judge->of[p].leads) judge->of[p].failed_since = true;
 }
 
+cv_pid election_judge_leader(const struct election_judge *judge) {
+    return judge->leaders == 1 ? (cv_pid)judge->leading_sum : CV_NOBODY;
+}
+
 bool election_judge_settled(const struct election_judge *judge) {
-    if (judge->leaders != 1 || judge->decided != judge->live) return false;
-    const struct elector *leader = &judge->of[judge->latest];
-    return leader->leads;
+    return judge->leaders == 1 && judge->decided == judge->live;
 }
 
 /* ---- The end ---- */
@@ -218,8 +222,4 @@ void election_judge_close(struct election_judge *judge, uint64_t now, enum run_e
     if (judge->rules.anonymous && judge->verdict[SAFETY].value == HELD)
         verdict_set(&judge->verdict[SAFETY], HELD, now, "without ids no process is the right one");
     free(parts);
-}
-
-cv_pid election_judge_leader(const struct election_judge *judge) {
-    return judge->leaders == 1 && judge->of[judge->latest].leads ? judge->latest : CV_NOBODY;
 }

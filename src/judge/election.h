@@ -41,6 +41,7 @@ struct election_judge {
     struct election_rules rules;
     struct elector *of; /* by pid */
     uint32_t live, decided, leaders;
+    uint64_t leading_sum; /* of the pids of those who lead: the leader, when there is one */
     uint64_t elections;   /* how often somebody came to lead */
     uint64_t unexplained; /* of those, how often although the leader was well */
     uint64_t rounds, decided_us;
@@ -57,7 +58,7 @@ void election_judge_told(struct election_judge *judge, uint64_t now, cv_pid p,
                          const struct cv_tell *tell);
 void election_judge_crash(struct election_judge *judge, cv_pid p);
 void election_judge_recover(struct election_judge *judge, cv_pid p);
-/* The network was split: whoever is cut off from others has an excuse for losing its office. */
+/* The network was split or healed: whoever leads has an excuse for losing its office. */
 void election_judge_partition(struct election_judge *judge);
 /* Everyone alive follows one leader that is alive. */
 bool election_judge_settled(const struct election_judge *judge);

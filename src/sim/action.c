@@ -49,14 +49,16 @@ static int find_or_any(const struct roster *roster, const char *name, cv_pid *re
 static int parse_partition(struct sim_action *action, const struct roster *roster,
                            const struct words *w, char *error) {
     unsigned char side = 0;
-    action->side = calloc(roster->processes + 1, 1);
+    action->side = calloc(2 * ((size_t)roster->processes + 1), 1);
     if (!action->side) return fail(error, "out of memory");
+    unsigned char *named = action->side + roster->processes + 1;
     for (int i = 2; i < w->count; i++) {
         cv_pid p;
         if (strcmp(w->at[i], "|") == 0) {
             side++;
         } else {
             if (find(roster, w->at[i], &p, error) != 0) return -1;
+            if (named[p]++) return fail(error, "partition: '%s' is there twice", w->at[i]);
             action->side[p] = side;
         }
     }
@@ -91,10 +93,13 @@ static const struct verb {
 };
 
 static int parse_arguments(struct sim_action *action, const struct roster *roster,
-                           const struct words *w, char *error) {
+                           enum cv_problem problem, const struct words *w, char *error) {
     const char *first = w->count > 3 ? w->at[3] : NULL;
     switch (action->type) {
+    case ACT_CAMPAIGN:
+        return problem == CV_ELECTION ? 0 : fail(error, "campaign: is for elections");
     case ACT_ACQUIRE:
+        if (problem != CV_MUTEX) return fail(error, "acquire: is for locks");
         if (action->process <= roster->servers)
             return fail(error, "%s serves and does not compete", w->at[1]);
         if (!first) return 0;
@@ -122,12 +127,15 @@ static int parse_arguments(struct sim_action *action, const struct roster *roste
 }
 
 static int parse_words(struct sim_action *action, const struct roster *roster,
-                       const struct words *w, char *error) {
+                       enum cv_problem problem, const struct words *w, char *error) {
     if (w->count < 2) return fail(error, "wants a time and what happens then");
     if (parse_duration(w->at[0], &action->at_us) != 0)
         return fail(error, "'%.40s' is not a time such as 5ms", w->at[0]);
     const char *head = w->at[1];
-    if (strcmp(head, "heal") == 0) return action->type = ACT_HEAL, 0;
+    if (strcmp(head, "heal") == 0) {
+        action->type = ACT_HEAL;
+        return w->count == 2 ? 0 : fail(error, "heal: nothing may follow");
+    }
     if (strcmp(head, "partition") == 0) {
         action->type = ACT_PARTITION;
         return parse_partition(action, roster, w, error);
@@ -143,7 +151,7 @@ static int parse_words(struct sim_action *action, const struct roster *roster,
         if (w->count - 3 < verbs[i].least || w->count - 3 > verbs[i].most)
             return fail(error, "%s: wrong number of words behind it", w->at[2]);
         action->type = verbs[i].type;
-        return parse_arguments(action, roster, w, error);
+        return parse_arguments(action, roster, problem, w, error);
     }
     return fail(error,
                 "unknown '%.40s'; known: acquire, campaign, crash, recover, pause, resume, drift, "
@@ -157,17 +165,21 @@ int action_parse(struct sim_config *config, const char *text, char error[SIM_ERR
     struct roster roster = config_roster(config);
     struct words words;
     if (split(&words, text) != 0) return fail(error, "too long");
-    int failed = parse_words(&action, &roster, &words, error);
+    int failed =
+        parse_words(&action, &roster, (enum cv_problem)config->algorithm->problem, &words, error);
     if (!failed && config->action_count &&
         action.at_us < config->actions[config->action_count - 1].at_us)
         failed = fail(error, "%s is in the past: the line before it is later", words.at[0]);
+    if (!failed && !(action.text = strdup(text))) failed = fail(error, "out of memory");
     struct sim_action *grown =
         failed ? NULL : realloc(config->actions, (config->action_count + 1) * sizeof action);
     if (!grown) {
         free(action.side);
+        free(action.text);
         return failed ? -1 : fail(error, "out of memory");
     }
     config->actions = grown;
     config->actions[config->action_count++] = action;
+    config_settle(config);
     return 0;
 }

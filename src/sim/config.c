@@ -112,7 +112,10 @@ void config_init(struct sim_config *config, const struct cv_algorithm *algorithm
 }
 
 void config_free(struct sim_config *config) {
-    for (size_t i = 0; i < config->action_count; i++) free(config->actions[i].side);
+    for (size_t i = 0; i < config->action_count; i++) {
+        free(config->actions[i].side);
+        free(config->actions[i].text);
+    }
     free(config->actions);
     free(config->names);
     free(config->topology);
@@ -208,6 +211,11 @@ static int network_apply(struct sim_config *config, const struct setting *settin
         snprintf(error, SIM_ERROR_MAX, "%s: %s", setting->name, why);
         return -1;
     }
+    if (config->processes_given && config->processes != config->network.vertices) {
+        snprintf(error, SIM_ERROR_MAX, "%s: has %u processes, not %llu", setting->name,
+                 config->network.vertices, (unsigned long long)config->processes);
+        return -1;
+    }
     size_t size = (config->network.vertices + 1) * sizeof *config->names;
     free(config->names);
     config->names = malloc(size);
@@ -217,6 +225,7 @@ static int network_apply(struct sim_config *config, const struct setting *settin
     config->network_names_ids = true;
     for (uint32_t p = 1; p <= config->network.vertices; p++)
         if (parse_u64(config->names[p], &id) != 0) config->network_names_ids = false;
+    config_settle(config);
     return 0;
 }
 
@@ -230,6 +239,7 @@ int setting_apply(struct sim_config *config, const struct setting *setting, cons
                  config->algorithm->problem == CV_MUTEX ? "a lock" : "an election");
         return -1;
     }
+    if (at == &config->processes) config->processes_given = true;
     switch (setting->kind) {
     case SET_COUNT:
         return count_apply(setting->name, text, setting->least, setting->most, at, error);
@@ -312,32 +322,38 @@ char *option_format(const struct sim_config *config, const struct cv_option *opt
     return buffer;
 }
 
-static void append_word(char *buffer, size_t size, const char *name, bool flag, const char *value) {
-    size_t used = strlen(buffer);
+static void write_word(FILE *out, const char *name, bool flag, const char *value) {
+    bool plain = value[strcspn(value, " \t'\"$&;|<>()*?#~\\")] == 0;
     if (flag)
-        snprintf(buffer + used, size - used, " --%s", name);
+        fprintf(out, " --%s", name);
     else
-        snprintf(buffer + used, size - used, " --%s %s", name, value);
+        fprintf(out, plain ? " --%s %s" : " --%s '%s'", name, value);
 }
 
-void config_command(const struct sim_config *config, char *buffer, size_t size) {
+void config_command(const struct sim_config *config, FILE *out) {
+    enum { VALUE_MAX_BYTES = 1 << 16 };
     struct sim_config usual;
-    char mine[512], other[512];
+    char *mine = malloc(VALUE_MAX_BYTES), other[64];
+    if (!mine) return;
     config_init(&usual, config->algorithm);
-    snprintf(buffer, size, "%s", config->algorithm->name);
+    fprintf(out, "%s", config->algorithm->name);
     for (size_t i = 0; i < sim_setting_count; i++) {
         const struct setting *s = &sim_settings[i];
-        setting_format(config, s, mine, sizeof mine);
+        if (!(s->problems & config->algorithm->problem)) continue;
+        if (config->network.vertices && s->offset == AT(processes)) continue;
+        setting_format(config, s, mine, VALUE_MAX_BYTES);
         bool differs = strcmp(mine, setting_format(&usual, s, other, sizeof other)) != 0;
-        if (differs || s->offset == AT(seed))
-            append_word(buffer, size, s->name, s->kind == SET_FLAG, mine);
+        if (differs || s->offset == AT(seed)) write_word(out, s->name, s->kind == SET_FLAG, mine);
     }
     for (unsigned i = 0; i < config->algorithm->option_count; i++) {
         const struct cv_option *o = &config->algorithm->options[i];
-        option_format(config, o, mine, sizeof mine);
+        option_format(config, o, mine, VALUE_MAX_BYTES);
         if (strcmp(mine, option_format(&usual, o, other, sizeof other)) != 0)
-            append_word(buffer, size, o->name, o->type == CV_FLAG, mine);
+            write_word(out, o->name, o->type == CV_FLAG, mine);
     }
+    for (size_t i = 0; i < config->action_count; i++)
+        write_word(out, "at", false, config->actions[i].text);
+    free(mine);
 }
 
 struct roster config_roster(const struct sim_config *config) {
@@ -347,6 +363,16 @@ struct roster config_roster(const struct sim_config *config) {
                            .servers = servers,
                            .server_name = algorithm->server_name,
                            .names = config->names};
+}
+
+void config_settle(struct sim_config *config) {
+    struct roster roster = config_roster(config);
+    config->settled_processes = roster.processes;
+    config->settled_servers = roster.servers;
+}
+
+bool config_keeps_failing(const struct sim_config *config) {
+    return config->crash_rate > 0 || config->pause_rate > 0 || config->partition_rate > 0;
 }
 
 bool config_schedules(const struct sim_config *config, enum sim_action_type type) {
@@ -391,9 +417,22 @@ int config_check(const struct sim_config *config, char error[SIM_ERROR_MAX]) {
         if (used < SIM_ERROR_MAX) snprintf(error + used, (size_t)(SIM_ERROR_MAX - used), ")");
         return -1;
     }
+    if (config->settled_processes && (config->settled_processes != roster.processes ||
+                                      config->settled_servers != roster.servers)) {
+        snprintf(
+            error, SIM_ERROR_MAX,
+            "processes: names and events were given for %u, of which %u serve, not for %u and %u",
+            config->settled_processes, config->settled_servers, roster.processes, roster.servers);
+        return -1;
+    }
+    if (config->initiators > config->processes)
+        return refuse(error, "initiators: there are not so many processes");
+    if (config->topology && config->network.vertices)
+        return refuse(error, "topology: the network is given edge by edge");
     if (config->fencing && !(algorithm->traits & CV_FENCED))
         return refuse(error, "fencing: this algorithm gives no fencing tokens");
-    if (*config->detector.text && !(algorithm->traits & CV_USES_DETECTOR))
+    if (*config->detector.text && !(algorithm->traits & CV_USES_DETECTOR) &&
+        algorithm->problem != CV_ELECTION)
         return refuse(error, "detector: this algorithm does not listen to a failure detector");
     if (config->amnesia && !config->recover)
         return refuse(error, "amnesia: only processes that --recover can have forgotten");

@@ -5,6 +5,8 @@
 #ifndef CV_SIM_CONFIG_H
 #define CV_SIM_CONFIG_H
 
+#include <stdio.h>
+
 #include "base/distribution.h"
 #include "process/roster.h"
 #include "sim/graph.h"
@@ -37,6 +39,7 @@ struct sim_action {
     bool amnesia, usual;
     struct distribution delay;
     unsigned char *side; /* by pid, owned */
+    char *text;          /* as typed, owned */
 };
 
 /* How processes hear of failures: from an oracle with a delay, or from detectors of their own. */
@@ -53,8 +56,10 @@ struct sim_config {
     char (*names)[ROSTER_NAME_MAX]; /* by pid, owned; NULL: the usual ones */
     struct sim_action *actions;     /* in order of time, owned */
     size_t action_count;
-    struct graph network;   /* that was read, owned; no vertices: none */
-    bool network_names_ids; /* its names are numbers, so they are the ids */
+    struct graph network;                        /* that was read, owned; no vertices: none */
+    bool network_names_ids;                      /* its names are numbers, so they are the ids */
+    uint32_t settled_processes, settled_servers; /* what names and actions were read for; 0: none */
+    bool processes_given;
     /* The settings: */
     uint64_t processes, entries, seed;
     struct distribution delay, think, hold;
@@ -114,11 +119,15 @@ char *setting_format(const struct sim_config *config, const struct setting *sett
                      size_t size);
 char *option_format(const struct sim_config *config, const struct cv_option *option, char *buffer,
                     size_t size);
-/* The words behind `conclave sim` that make this run again, but for scheduled actions. */
-void config_command(const struct sim_config *config, char *buffer, size_t size);
+/* Writes the words behind `conclave sim` that make this run again. */
+void config_command(const struct sim_config *config, FILE *out);
 
 struct roster config_roster(const struct sim_config *config);
+/* From now on the number of processes may not change: names and actions rely on it. */
+void config_settle(struct sim_config *config);
 
+/* Whether faults are drawn at a rate: then they never end. */
+bool config_keeps_failing(const struct sim_config *config);
 /* Whether the schedule has an action of that type. */
 bool config_schedules(const struct sim_config *config, enum sim_action_type type);
 /* Reads what stands behind "at", for instance "5ms p2 crash", and appends it. */

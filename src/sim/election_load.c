@@ -6,11 +6,11 @@ static bool apart(const void *context, cv_pid a, cv_pid b) {
     return network_cut(sim, a, b) || (sim->part && sim->part[a] != sim->part[b]);
 }
 
-/* Numbers the parts in which the network now is, the dead left out. */
-static void find_parts(struct sim *sim, bool with_dead) {
+/* Numbers the parts in which the network now is; the dead are in none. */
+static void find_parts(struct sim *sim) {
     uint32_t n = sim->roster.processes;
     bool *gone = arena_take(&sim->fixed, (size_t)n + 1);
-    for (cv_pid p = 1; p <= n; p++) gone[p] = !with_dead && sim->process[p].crashed;
+    for (cv_pid p = 1; p <= n; p++) gone[p] = sim->process[p].crashed;
     if (!sim->part) sim->part = arena_take(&sim->fixed, (2 * (size_t)n + 2) * sizeof *sim->part);
     topology_parts(&sim->topology, gone, sim->side, sim->part);
 }
@@ -47,7 +47,7 @@ static void open(struct sim *sim) {
     election_judge_open(&sim->election, &sim->fixed, &sim->roster, &rules);
     sim->first_violated = &sim->election.verdict[UNIQUENESS];
     sim->scheduled = config_schedules(config, ACT_CAMPAIGN);
-    if (config->network.vertices) find_parts(sim, true); /* it may be in parts from the start */
+    if (config->network.vertices) find_parts(sim); /* it may be in parts from the start */
     if (sim->scheduled) return;
     if (config->initiators && config->initiators < sim->roster.processes)
         draw_initiators(sim, config->initiators);
@@ -93,21 +93,24 @@ static void recovered(struct sim *sim, cv_pid p) {
 }
 
 static void partitioned(struct sim *sim) {
-    if (sim->side) election_judge_partition(&sim->election);
+    election_judge_partition(&sim->election);
     sim->progress_us = sim_now(sim);
 }
 
-/* A network that keeps failing is never done; it ends at the time limit. */
-static bool keeps_failing(const struct sim_config *config) {
-    return config->crash_rate > 0 || config->pause_rate > 0 || config->partition_rate > 0;
+/* Whoever hears that its leader is down wants another. */
+static void suspects(struct sim *sim, cv_pid p, cv_pid subject) {
+    const struct elector *e = &sim->election.of[p];
+    if (!e->decided || e->leader_id != sim->topology.ids[subject]) return;
+    sim_schedule_next(sim, EV_ASK, p);
+    sim->outstanding++;
 }
 
 static bool served(const struct sim *sim) {
     if (sim->outstanding || sim->actions_left || !election_judge_settled(&sim->election))
         return false;
     if (sim->wheel.count == sim->background) return true;
-    return !keeps_failing(sim->config) &&
-           sim_now(sim) - sim->election.decided_us >= sim->config->settle;
+    return !config_keeps_failing(sim->config) &&
+           sim_now(sim) - sim->progress_us >= sim->config->settle;
 }
 
 static bool hopeless(const struct sim *sim) {
@@ -117,7 +120,7 @@ static bool hopeless(const struct sim *sim) {
 static void close(struct sim *sim, uint64_t now, enum run_end end) {
     const struct election_judge *judge = &sim->election;
     struct sim_result *result = &sim->result;
-    find_parts(sim, false);
+    find_parts(sim);
     election_judge_close(&sim->election, now, end, sim->part);
     cv_pid leader = election_judge_leader(judge);
     result->leader = leader ? sim->topology.ids[leader] : 0;
@@ -127,5 +130,5 @@ static void close(struct sim *sim, uint64_t now, enum run_end end) {
     result->decided_us = judge->decided_us;
 }
 
-const struct sim_load election_load = {open,      handle,      act,    told,     crashed,
-                                       recovered, partitioned, served, hopeless, close};
+const struct sim_load election_load = {open,        handle,   act,    told,     crashed, recovered,
+                                       partitioned, suspects, served, hopeless, close};

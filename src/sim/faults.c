@@ -8,7 +8,7 @@
 /* One generator per kind of fault serves all processes: the sum of Poisson processes is one. */
 static void draw_next(struct sim *sim, enum sim_event_type type, double per_second) {
     if (per_second <= 0) return;
-    double after_us = -log(1 - rng_unit(&sim->rng)) / per_second * 1e6;
+    double after_us = 1 - log(1 - rng_unit(&sim->rng)) / per_second * 1e6; /* time goes on */
     if (after_us < 1e18) sim_schedule(sim, sim_now(sim) + (uint64_t)after_us, type, 0);
 }
 
@@ -59,8 +59,11 @@ void faults_detect(struct sim *sim, const struct sim_event *event) {
     bool down = event->arg == CV_DOWN;
     struct cv_event e = {.type = down ? CV_DOWN : CV_UP, .arg = event->from};
     if (sim->process[event->process].crashed) return;
-    sim_step(sim, event->process, ALGORITHM, &e,
-             sim_note(sim, down ? TR_SUSPECT : TR_TRUST, event->process, event->from, 0));
+    uint32_t cause = sim_note(sim, down ? TR_SUSPECT : TR_TRUST, event->process, event->from, 0);
+    if (sim->algorithm->traits & CV_USES_DETECTOR)
+        sim_step(sim, event->process, ALGORITHM, &e, cause);
+    else if (down)
+        sim->load->suspects(sim, event->process, event->from);
 }
 
 static void suspect(struct sim *sim, cv_pid p) {

@@ -145,6 +145,7 @@ static void make_again(struct sim *sim, uint64_t unserved) {
     sim->outstanding -= unserved;
     if (sim->scheduled) return;
     sim->budget += unserved;
+    if (sim->budget > unserved) return; /* then everyone has something to do */
     for (cv_pid p = sim->roster.servers + 1; p <= sim->roster.processes; p++) {
         const struct sim_process *process = &sim->process[p];
         if (!process->crashed && process->app == APP_IDLE && !process->arrival && !process->next)
@@ -176,6 +177,10 @@ static void recovered(struct sim *sim, cv_pid p) {
 
 static void partitioned(struct sim *sim) { (void)sim; }
 
+static void suspects(struct sim *sim, cv_pid p, cv_pid subject) {
+    (void)sim, (void)p, (void)subject; /* config_check has refused such a run */
+}
+
 static bool served(const struct sim *sim) {
     return sim->budget == 0 && sim->outstanding == 0 && sim->actions_left == 0;
 }
@@ -195,5 +200,5 @@ static void close(struct sim *sim, uint64_t now, enum run_end end) {
     result->entries_squared = mutex_judge_squares(judge);
 }
 
-const struct sim_load lock_load = {open,      handle,      act,    told,     crashed,
-                                   recovered, partitioned, served, hopeless, close};
+const struct sim_load lock_load = {open,        handle,   act,    told,     crashed, recovered,
+                                   partitioned, suspects, served, hopeless, close};

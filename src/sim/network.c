@@ -69,10 +69,15 @@ static void fifo_grow(struct sim *sim) {
         live += sim->fifo[i].channel && sim->fifo[i].arrives_us > now;
     uint64_t size = sim->fifo_size;
     while (size < 4 * live) size *= 2;
-    struct fifo_slot *table = arena_take(&sim->fixed, size * sizeof *table);
+    struct fifo_slot *table = sim->fifo_spare; /* the two tables take turns */
+    if (size > sim->fifo_size || !table)
+        table = arena_take(&sim->fixed, size * sizeof *table);
+    else
+        memset(table, 0, size * sizeof *table);
     for (uint64_t i = 0; i < sim->fifo_size; i++)
         if (sim->fifo[i].channel && sim->fifo[i].arrives_us > now)
             *fifo_find(table, size, sim->fifo[i].channel) = sim->fifo[i];
+    sim->fifo_spare = size == sim->fifo_size ? sim->fifo : NULL;
     sim->fifo = table, sim->fifo_size = size, sim->fifo_used = live;
 }
 

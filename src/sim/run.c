@@ -3,7 +3,8 @@
 
 #include "sim/sim.h"
 
-#define GIB ((size_t)1 << 30)
+#define GIB              ((size_t)1 << 30)
+#define ELECTION_TIME_US 60000000u /* when faults never end, and no limit is set */
 
 int sim_open(struct sim *sim) {
     *sim = (struct sim){0};
@@ -365,9 +366,12 @@ static void dispatch(struct sim *sim, uint32_t index) {
 static enum run_end loop(struct sim *sim) {
     const struct sim_config *config = sim->config;
     const bool rests = !(sim->algorithm->traits & CV_NEVER_RESTS) && !sim->machine[DETECTOR].code;
-    const uint64_t time_limit = config->time_limit ? config->time_limit : SIM_TIME_MAX_US;
+    const bool failing = sim->algorithm->problem == CV_ELECTION && config_keeps_failing(config);
+    const uint64_t time_limit = config->time_limit ? config->time_limit
+                                : failing          ? ELECTION_TIME_US
+                                                   : SIM_TIME_MAX_US;
     for (;;) {
-        if (sim->wheel.count == sim->background)
+        if (sim->wheel.count == sim->background && !failing)
             return sim->load->served(sim) ? ALL_SERVED : AT_REST;
         if (!rests && sim->load->served(sim)) return ALL_SERVED;
         if (sim->result.events >= config->event_limit) return EVENT_LIMIT;

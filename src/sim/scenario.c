@@ -8,7 +8,7 @@
 #include "base/parse.h"
 #include "catalogue/catalogue.h"
 
-enum { LINE_MAX_BYTES = 1024 };
+enum { LINE_MAX_BYTES = 1024, FILE_MAX_BYTES = 1 << 20 };
 
 struct reader {
     struct scenario *scenario;
@@ -16,7 +16,7 @@ struct reader {
     char *error;
     int line;
     char *servers, *processes; /* the names as written, until all are known */
-    int servers_line;
+    int servers_line, processes_line, setting_line;
 };
 
 __attribute__((format(printf, 2, 3))) static int fail(struct reader *r, const char *format, ...) {
@@ -60,6 +60,7 @@ static int read_setting(struct reader *r, const char *word, const char *value) {
     if (!setting && !option)
         return fail(r, "unknown word '%.40s': not a setting, nor an option of %s", word,
                     config->algorithm->name);
+    r->setting_line = r->line;
     bool flag = setting ? setting->kind == SET_FLAG : option->type == CV_FLAG;
     if (flag && *value) return fail(r, "%s takes no value", word);
     int failed = setting ? setting_apply(config, setting, value, error)
@@ -85,7 +86,9 @@ static int read_head(struct reader *r, char *word, char *rest) {
         for (const char *at = rest; *at; at += strspn(at, " \t"), count++) at += strcspn(at, " \t");
         if (!r->scenario->config.algorithm) return fail(r, "name the algorithm first");
         if (!count) return fail(r, "processes: wants names, or how many");
+        if (r->scenario->config.network.vertices) return fail(r, "the network has names already");
         r->scenario->config.processes = count;
+        r->processes_line = r->line;
         free(r->processes);
         r->processes = strdup(rest);
         return r->processes ? 0 : fail(r, "out of memory");
@@ -105,28 +108,42 @@ static int name_processes(struct reader *r, char *list, cv_pid first, cv_pid las
     }
     return p == last + 1
                ? 0
-               : fail(r, "there are %u names for %u processes", p - first, last + 1 - first);
+               : fail(r, "names: %u, but processes of that kind: %u", p - first, last + 1 - first);
+}
+
+/* Names that were typed against all others: there are few of them, but maybe a million processes.
+ */
+static int check_names(struct reader *r, const struct roster *roster, cv_pid first, cv_pid last) {
+    for (cv_pid p = first; p <= last; p++)
+        for (cv_pid q = 1; q <= roster->processes; q++)
+            if (q != p && strcmp(r->scenario->config.names[p], r->scenario->config.names[q]) == 0)
+                return fail(r, "'%s' is there twice", r->scenario->config.names[p]);
+    return 0;
 }
 
 static int settle_names(struct reader *r) {
     struct sim_config *config = &r->scenario->config;
     char error[SIM_ERROR_MAX];
-    r->line = r->servers_line ? r->servers_line : 1;
+    r->line = r->setting_line ? r->setting_line : 1;
     if (!config->algorithm) return fail(r, "the scenario names no algorithm");
     if (config_check(config, error) != 0) return fail(r, "%s", error);
     struct roster roster = config_roster(config);
     if (!r->servers && !r->processes) return 0;
-    char(*names)[ROSTER_NAME_MAX] = calloc(roster.processes + 1, sizeof *names);
+    char(*names)[ROSTER_NAME_MAX] = calloc((size_t)roster.processes + 1, sizeof *names);
     if (!names) return fail(r, "out of memory");
     for (cv_pid p = 1; p <= roster.processes; p++) roster_name(&roster, p, names[p]);
     free(config->names);
     config->names = names;
-    if (r->servers && name_processes(r, r->servers, 1, roster.servers) != 0) return -1;
-    if (r->processes && name_processes(r, r->processes, roster.servers + 1, roster.processes) != 0)
+    r->line = r->servers_line;
+    if (r->servers && (name_processes(r, r->servers, 1, roster.servers) != 0 ||
+                       check_names(r, &roster, 1, roster.servers) != 0))
         return -1;
-    for (cv_pid p = 1; p <= roster.processes; p++)
-        for (cv_pid q = 1; q < p; q++)
-            if (strcmp(names[q], names[p]) == 0) return fail(r, "'%s' is there twice", names[p]);
+    r->line = r->processes_line;
+    if (r->processes &&
+        (name_processes(r, r->processes, roster.servers + 1, roster.processes) != 0 ||
+         check_names(r, &roster, roster.servers + 1, roster.processes) != 0))
+        return -1;
+    config_settle(config);
     return 0;
 }
 
@@ -163,7 +180,9 @@ static int read_expectation(struct reader *r, struct expectation *e, char *text)
     struct properties properties = sim_properties(r->scenario->config.algorithm->problem);
     char *value = rest_of(text);
     if (strcmp(text, "order") == 0) return read_order(r, e, value);
-    if (strcmp(text, "leader") == 0) return read_leader(r, e, value);
+    bool election = r->scenario->config.algorithm->problem == CV_ELECTION;
+    if (strcmp(text, "leader") == 0 && election) return read_leader(r, e, value);
+    if (strcmp(text, "rounds") == 0 && !election) return fail(r, "rounds: are of elections");
     for (int i = EXPECT_ENTRIES; i <= EXPECT_ROUNDS; i++) {
         if (strcmp(text, numbers[i]) != 0) continue;
         e->type = (enum expectation_type)i;
@@ -203,34 +222,55 @@ static int read_body(struct reader *r, char *word, char *rest) {
 
 /* ---- Reading ---- */
 
-static int each_line(struct reader *r, FILE *file, int (*take)(struct reader *, char *, char *)) {
+/* Goes through the text line by line; the text stays as it is. */
+static int each_line(struct reader *r, const char *text,
+                     int (*take)(struct reader *, char *, char *)) {
     char line[LINE_MAX_BYTES];
     r->line = 0;
-    rewind(file);
-    while (fgets(line, sizeof line, file)) {
+    for (const char *end; *text; text = *end ? end + 1 : end) {
+        end = text + strcspn(text, "\n");
         r->line++;
-        if (!strchr(line, '\n') && !feof(file)) return fail(r, "the line is too long");
-        line[strcspn(line, "#\r\n")] = 0;
-        for (size_t end = strlen(line); end && isspace((unsigned char)line[end - 1]);)
-            line[--end] = 0;
+        size_t length = (size_t)(end - text);
+        if (length >= sizeof line) return fail(r, "the line is too long");
+        memcpy(line, text, length);
+        line[length] = 0;
+        line[strcspn(line, "#\r")] = 0;
+        for (size_t at = strlen(line); at && isspace((unsigned char)line[at - 1]);) line[--at] = 0;
         char *word = line + strspn(line, " \t");
         if (*word && take(r, word, rest_of(word)) != 0) return -1;
     }
-    return ferror(file) ? fail(r, "cannot be read: %s", strerror(errno)) : 0;
+    return 0;
+}
+
+/* The whole file, which may be a pipe; NULL when it cannot be read. */
+static char *slurp(const char *path) {
+    FILE *file = fopen(path, "r");
+    char *text = file ? calloc(1, FILE_MAX_BYTES + 1) : NULL;
+    size_t length = text ? fread(text, 1, FILE_MAX_BYTES, file) : 0;
+    if (text && (ferror(file) || strlen(text) != length || !feof(file))) {
+        if (!ferror(file)) errno = EFBIG; /* or bytes that are no text */
+        free(text);
+        text = NULL;
+    }
+    int why = errno;
+    if (file) fclose(file);
+    errno = why;
+    return text;
 }
 
 int scenario_read(struct scenario *scenario, const char *path, char error[SCENARIO_ERROR_MAX]) {
     struct reader r = {.scenario = scenario, .path = path, .error = error};
     *scenario = (struct scenario){0};
-    FILE *file = fopen(path, "r");
-    if (!file) {
-        snprintf(error, SCENARIO_ERROR_MAX, "%s: %s", path, strerror(errno));
+    char *text = slurp(path);
+    if (!text) {
+        snprintf(error, SCENARIO_ERROR_MAX, "%s: %s", path,
+                 errno == EFBIG ? "not a scenario: too large, or not text" : strerror(errno));
         return -1;
     }
-    int failed = each_line(&r, file, read_head);
+    int failed = each_line(&r, text, read_head);
     if (!failed) failed = settle_names(&r);
-    if (!failed) failed = each_line(&r, file, read_body);
-    fclose(file);
+    if (!failed) failed = each_line(&r, text, read_body);
+    free(text);
     free(r.servers);
     free(r.processes);
     if (failed) scenario_free(scenario);

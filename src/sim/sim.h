@@ -153,7 +153,7 @@ struct sim {
     unsigned char *random_side;
     struct channel *channel;
     size_t channel_count;
-    struct fifo_slot *fifo;
+    struct fifo_slot *fifo, *fifo_spare;
     uint64_t fifo_used, fifo_size;
     struct mutex_judge judge; /* of locks */
     struct election_judge election;
@@ -173,6 +173,8 @@ struct sim_load {
     void (*crashed)(struct sim *sim, cv_pid p);
     void (*recovered)(struct sim *sim, cv_pid p);
     void (*partitioned)(struct sim *sim);
+    /* For algorithms that do not listen to detectors themselves. */
+    void (*suspects)(struct sim *sim, cv_pid p, cv_pid subject);
     bool (*served)(const struct sim *sim);   /* all that was wanted has happened */
     bool (*hopeless)(const struct sim *sim); /* something is wanted, and patience is lost */
     void (*close)(struct sim *sim, uint64_t now, enum run_end end);

@@ -86,17 +86,19 @@ uint32_t topology_parts(const struct topology *topology, const bool *gone,
     uint32_t n = topology->processes, parts = 0;
     uint32_t *stack = part + n + 1; /* the caller gives room for both */
     for (uint32_t p = 0; p <= n; p++) part[p] = 0;
-    for (uint32_t start = 1; start <= n; start++) {
+    for (uint32_t p = 1; topology->complete && p <= n; p++) {
+        if (!gone || !gone[p]) part[p] = 1 + (side ? side[p] : 0u);
+        if (part[p] > parts) parts = part[p];
+    }
+    for (uint32_t start = 1; !topology->complete && start <= n; start++) {
         if (part[start] || (gone && gone[start])) continue;
         uint32_t depth = 0;
         part[start] = ++parts;
         stack[depth++] = start;
         while (depth) {
             uint32_t p = stack[--depth];
-            uint32_t count = topology->complete ? n : topology->offset[p + 1] - topology->offset[p];
-            for (uint32_t i = 0; i < count; i++) {
-                uint32_t q =
-                    topology->complete ? i + 1 : topology->neighbour[topology->offset[p] + i];
+            for (uint32_t i = topology->offset[p]; i < topology->offset[p + 1]; i++) {
+                uint32_t q = topology->neighbour[i];
                 if (part[q] || (gone && gone[q]) || (side && side[p] != side[q])) continue;
                 part[q] = parts;
                 stack[depth++] = q;
@@ -131,7 +133,8 @@ static int read_list(const char *name, const char *text, uint32_t n, uint64_t *v
         memcpy(word, text, length);
         word[length] = 0;
         if (parse_u64(word, &values[p]) != 0) return fail(error, name, "not a number: ", word);
-        text += length + (text[length] == ',');
+        text += length;
+        if (*text == ',' && p < n) text++;
         if (!*text && p < n) return fail(error, name, "fewer numbers than processes", "");
     }
     return *text ? fail(error, name, "more numbers than processes", "") : 0;
@@ -181,7 +184,8 @@ static int make_weights(struct topology *topology, const struct sim_config *conf
     for (uint32_t p = 1; p <= n; p++) weights[p] = 1;
     if (!config->attribute) return 0;
     const char *values = strchr(config->attribute, '=');
-    if (!values) return fail(error, "attribute", "wants NAME=V,V,...: ", config->attribute);
+    if (!values || values == config->attribute)
+        return fail(error, "attribute", "wants NAME=V,V,...: ", config->attribute);
     return read_list("attribute", values + 1, n, weights, error);
 }
 
