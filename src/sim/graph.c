@@ -6,10 +6,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-__attribute__((format(printf, 2, 3))) static int fail(char *error, const char *format, ...) {
+#include "base/rng.h"
+
+enum { VERTICES_MAX = 100000, EDGES_MAX = 10000000 };
+
+/* A text being read into a graph, with tables to find again what was there before. */
+struct reader {
+    struct graph *graph;
+    const char *at;
+    int line;
+    char *error;
+    uint32_t *vertex_slot; /* vertices by name */
+    uint64_t *edge_slot;   /* edges by their ends */
+    size_t vertex_slots, edge_slots, vertex_room, edge_room;
+};
+
+__attribute__((format(printf, 2, 3))) static int fail(struct reader *r, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(error, GRAPH_ERROR_MAX, format, arguments);
+    vsnprintf(r->error, GRAPH_ERROR_MAX, format, arguments);
     va_end(arguments);
     return -1;
 }
@@ -20,142 +35,233 @@ void graph_free(struct graph *graph) {
     *graph = (struct graph){0};
 }
 
-/* The vertex of that name, made when it is new; 0 when that cannot be. */
-static uint32_t vertex(struct graph *graph, const char *name, size_t length) {
-    enum { VERTICES_MAX = 100000 };
-    if (length == 0 || length >= ROSTER_NAME_MAX || graph->vertices == VERTICES_MAX) return 0;
-    for (uint32_t v = 1; v <= graph->vertices; v++)
-        if (strlen(graph->names[v]) == length && memcmp(graph->names[v], name, length) == 0)
-            return v;
-    uint32_t v = graph->vertices + 1;
-    if ((v & (v - 1)) == 0 || !graph->names) { /* room for twice as many at each power of two */
-        void *grown = realloc(graph->names, (2 * (size_t)v + 1) * sizeof *graph->names);
-        if (!grown) return 0;
-        graph->names = grown;
-    }
-    memset(graph->names[v], 0, ROSTER_NAME_MAX);
-    memcpy(graph->names[v], name, length);
-    graph->vertices = v;
-    return v;
+/* ---- Vertices and edges, each once ---- */
+
+static uint64_t hash_name(const char *name) {
+    uint64_t hash = 0;
+    for (; *name; name++) hash = rng_mix(hash ^ (unsigned char)*name);
+    return hash;
 }
 
-static int edge(struct graph *graph, uint32_t a, uint32_t b, char *error) {
-    if (a == b) return fail(error, "'%s' is joined to itself", graph->names[a]);
-    for (size_t i = 0; i < graph->edge_count; i++)
-        if ((graph->edges[i][0] == a && graph->edges[i][1] == b) ||
-            (graph->edges[i][0] == b && graph->edges[i][1] == a))
-            return 0;
-    size_t n = graph->edge_count + 1;
-    if ((n & (n - 1)) == 0) {
-        void *grown = realloc(graph->edges, 2 * n * sizeof *graph->edges);
-        if (!grown) return fail(error, "out of memory");
-        graph->edges = grown;
+static size_t find_name(const struct reader *r, const char *name) {
+    size_t at = hash_name(name) & (r->vertex_slots - 1);
+    while (r->vertex_slot[at] && strcmp(r->graph->names[r->vertex_slot[at]], name) != 0)
+        at = (at + 1) & (r->vertex_slots - 1);
+    return at;
+}
+
+static size_t find_edge(const struct reader *r, uint64_t edge) {
+    size_t at = rng_mix(edge) & (r->edge_slots - 1);
+    while (r->edge_slot[at] && r->edge_slot[at] != edge) at = (at + 1) & (r->edge_slots - 1);
+    return at;
+}
+
+/* Room for one more of each; 0 or -1. */
+static int make_room(struct reader *r) {
+    struct graph *graph = r->graph;
+    if (graph->vertices + 2 > r->vertex_room) {
+        size_t room = 2 * r->vertex_room + 16;
+        void *names = realloc(graph->names, room * sizeof *graph->names);
+        if (!names) return fail(r, "out of memory");
+        graph->names = names, r->vertex_room = room;
     }
-    graph->edges[graph->edge_count][0] = a, graph->edges[graph->edge_count][1] = b;
-    graph->edge_count = n;
+    if (graph->edge_count + 1 > r->edge_room) {
+        size_t room = 2 * r->edge_room + 16;
+        void *edges = realloc(graph->edges, room * sizeof *graph->edges);
+        if (!edges) return fail(r, "out of memory");
+        graph->edges = edges, r->edge_room = room;
+    }
+    if (2 * graph->vertices + 2 > r->vertex_slots) {
+        free(r->vertex_slot);
+        r->vertex_slots = r->vertex_slots ? 4 * r->vertex_slots : 64;
+        r->vertex_slot = calloc(r->vertex_slots, sizeof *r->vertex_slot);
+        if (!r->vertex_slot) return fail(r, "out of memory");
+        for (uint32_t v = 1; v <= graph->vertices; v++)
+            r->vertex_slot[find_name(r, graph->names[v])] = v;
+    }
+    if (2 * graph->edge_count + 2 > r->edge_slots) {
+        free(r->edge_slot);
+        r->edge_slots = r->edge_slots ? 4 * r->edge_slots : 64;
+        r->edge_slot = calloc(r->edge_slots, sizeof *r->edge_slot);
+        if (!r->edge_slot) return fail(r, "out of memory");
+        for (size_t i = 0; i < graph->edge_count; i++) {
+            uint64_t edge = (uint64_t)graph->edges[i][0] << 32 | graph->edges[i][1];
+            r->edge_slot[find_edge(r, edge)] = edge;
+        }
+    }
     return 0;
 }
+
+/* The vertex of that name, made when it is new; 0 when it cannot be. */
+static uint32_t vertex(struct reader *r, const char *name) {
+    if (make_room(r) != 0) return 0;
+    size_t at = find_name(r, name);
+    if (r->vertex_slot[at]) return r->vertex_slot[at];
+    if (r->graph->vertices == VERTICES_MAX) {
+        fail(r, "more than %d processes", VERTICES_MAX);
+        return 0;
+    }
+    uint32_t v = ++r->graph->vertices;
+    strcpy(r->graph->names[v], name);
+    return r->vertex_slot[at] = v;
+}
+
+static int join(struct reader *r, uint32_t a, uint32_t b) {
+    if (a == b) return fail(r, "'%s' is joined to itself", r->graph->names[a]);
+    if (make_room(r) != 0) return -1;
+    uint64_t edge = a < b ? (uint64_t)a << 32 | b : (uint64_t)b << 32 | a;
+    size_t at = find_edge(r, edge);
+    if (r->edge_slot[at]) return 0; /* said twice */
+    if (r->graph->edge_count == EDGES_MAX) return fail(r, "more than %d edges", EDGES_MAX);
+    r->edge_slot[at] = edge;
+    uint32_t *ends = r->graph->edges[r->graph->edge_count++];
+    ends[0] = (uint32_t)(edge >> 32), ends[1] = (uint32_t)edge;
+    return 0;
+}
+
+/* ---- Words ---- */
 
 static bool of_name(char c) { return isalnum((unsigned char)c) || c == '_' || c == '.'; }
 
-static const char *skip(const char *at, const char *what) { return at + strspn(at, what); }
-
-/* A name, bare or in quotes; moves `at` behind it.  0 when there is none. */
-static uint32_t read_vertex(struct graph *graph, const char **at) {
-    const char *start = *at, *end;
-    if (*start == '"') {
-        end = strchr(++start, '"');
-        if (!end) return 0;
-        *at = end + 1;
-    } else {
-        for (end = start; of_name(*end);) end++;
-        *at = end;
+/* Moves behind blanks and comments, and on request over the ends of lines and statements. */
+static void skip_blank(struct reader *r, bool across) {
+    for (;;) {
+        if (*r->at == ' ' || *r->at == '\t' || *r->at == '\r') {
+            r->at++;
+        } else if (*r->at == '#' || strncmp(r->at, "//", 2) == 0) {
+            r->at += strcspn(r->at, "\n");
+        } else if (strncmp(r->at, "/*", 2) == 0) {
+            for (; *r->at && strncmp(r->at, "*/", 2) != 0; r->at++) r->line += *r->at == '\n';
+            r->at += *r->at ? 2 : 0;
+        } else if (across && *r->at && strchr("\n;,", *r->at)) {
+            r->line += *r->at++ == '\n';
+        } else {
+            return;
+        }
     }
-    return vertex(graph, start, (size_t)(end - start));
 }
 
-/* Behind "node [...]", "edge [...]" and "rankdir=LR", which say how a picture looks; else NULL. */
-static const char *skip_statement(const char *at) {
-    const char *end = at;
-    while (of_name(*end)) end++;
-    size_t length = (size_t)(end - at);
-    const char *next = skip(end, " \t");
-    bool style = (length == 4 && (strncmp(at, "node", 4) == 0 || strncmp(at, "edge", 4) == 0)) ||
-                 (length == 5 && strncmp(at, "graph", 5) == 0);
-    if (*next == '[' && style) return next;
-    return length && *next == '=' ? next + strcspn(next, ";\n") : NULL;
+static bool at_name(const struct reader *r) { return of_name(*r->at) || *r->at == '"'; }
+
+/* A name, bare or in quotes; 0 and an error when there is none. */
+static uint32_t read_name(struct reader *r) {
+    char name[ROSTER_NAME_MAX];
+    bool quoted = *r->at == '"';
+    const char *start = r->at + quoted, *end = start;
+    while (quoted ? *end && *end != '"' && *end != '\n' : of_name(*end)) end++;
+    size_t length = (size_t)(end - start);
+    if (*r->at == '{')
+        return (uint32_t)(fail(r, "sets of processes in braces are not understood"), 0);
+    if (length == 0 || (quoted && *end != '"'))
+        return (uint32_t)(fail(r, "a name was expected before '%.1s'", *start == '\n' ? "" : start),
+                          0);
+    if (length >= sizeof name)
+        return (uint32_t)(fail(r, "a name of more than %zu letters", sizeof name - 1), 0);
+    memcpy(name, start, length);
+    name[length] = 0;
+    r->at = end + quoted;
+    return vertex(r, name);
 }
 
-/* A line of pairs "a b" or of chains "a -- b -- c", what Graphviz writes around them left out. */
-static int read_line(struct graph *graph, const char *at, char *error) {
-    static const char blank[] = " \t\r\n;,";
-    at = skip(at, blank);
-    if (strncmp(at, "strict", 6) == 0) at = skip(at + 6, blank);
-    if (strncmp(at, "digraph", 7) == 0) return fail(error, "a directed graph; edges go both ways");
-    if (strncmp(at, "graph", 5) == 0 && !of_name(at[5])) {
-        at = strchr(at, '{');
-        if (!at) return 0;
+/* Whether the word here is this one, whole. */
+static bool is_word(const struct reader *r, const char *word) {
+    size_t length = strlen(word);
+    return strncmp(r->at, word, length) == 0 && !of_name(r->at[length]);
+}
+
+static int skip_brackets(struct reader *r) {
+    for (; *r->at && *r->at != ']'; r->at++) r->line += *r->at == '\n';
+    if (!*r->at) return fail(r, "']' is missing");
+    r->at++;
+    return 0;
+}
+
+/* "strict graph NAME {", all of it or nothing. */
+static int read_header(struct reader *r) {
+    struct reader ahead = *r;
+    skip_blank(&ahead, true);
+    if (is_word(&ahead, "strict")) ahead.at += strlen("strict");
+    skip_blank(&ahead, true);
+    if (is_word(&ahead, "digraph")) return fail(r, "a directed graph; edges go both ways");
+    if (!is_word(&ahead, "graph")) return 0;
+    ahead.at += strlen("graph");
+    skip_blank(&ahead, true);
+    if (*ahead.at == '"') ahead.at += 1 + strcspn(ahead.at + 1, "\"");
+    ahead.at += *ahead.at == '"';
+    while (of_name(*ahead.at)) ahead.at++;
+    skip_blank(&ahead, true);
+    if (*ahead.at == '{') r->at = ahead.at + 1, r->line = ahead.line;
+    return 0;
+}
+
+/* What Graphviz says besides edges: 1 when something was skipped, 0 when not, -1 for an error. */
+static int skip_other(struct reader *r) {
+    const char *start = r->at;
+    if (*r->at == '}') return r->at++, 1;
+    if (*r->at == '[') return skip_brackets(r) == 0 ? 1 : -1;
+    if (is_word(r, "subgraph")) return fail(r, "subgraphs are not understood");
+    bool styled = is_word(r, "graph") || is_word(r, "node") || is_word(r, "edge");
+    while (of_name(*r->at)) r->at++;
+    skip_blank(r, false);
+    if (styled && *r->at == '[') return 1;
+    if (r->at > start && *r->at == '=') return r->at += strcspn(r->at, ";\n,"), 1;
+    r->at = start;
+    return 0;
+}
+
+/* "a b" on a line, or a chain "a -- b - c". */
+static int read_edges(struct reader *r) {
+    uint32_t a = read_name(r), b;
+    if (!a) return -1;
+    skip_blank(r, false);
+    if (at_name(r)) {
+        if (!(b = read_name(r)) || join(r, a, b) != 0) return -1;
+        skip_blank(r, false);
+        return at_name(r) || *r->at == '-' ? fail(r, "more than two names on a line") : 0;
     }
-    for (at = skip(at, "{ \t"); *(at = skip(at, blank));) {
-        if (*at == '}' || *at == '#' || strncmp(at, "//", 2) == 0) return 0;
-        if (*at == '[') { /* attributes mean nothing here */
-            at = strchr(at, ']');
-            if (!at) return fail(error, "']' is missing");
-            at++;
-            continue;
-        }
-        const char *skipped = skip_statement(at);
-        if (skipped) {
-            at = skipped;
-            continue;
-        }
-        uint32_t a = read_vertex(graph, &at);
-        if (!a) return fail(error, "a name was expected at '%.20s'", at);
-        for (bool first = true;; first = false) {
-            at = skip(at, " \t");
-            bool joined = *at == '-';
-            if (strncmp(at, "->", 2) == 0)
-                return fail(error, "a directed edge; edges go both ways");
-            at = skip(at, "-");
-            at = skip(at, " \t");
-            if (!joined && (!first || !(of_name(*at) || *at == '"'))) break;
-            uint32_t b = read_vertex(graph, &at);
-            if (!b) return fail(error, "a name was expected at '%.20s'", at);
-            if (edge(graph, a, b, error) != 0) return -1;
-            a = b;
-            if (!joined) break;
-        }
+    while (*r->at == '-') {
+        r->at += strspn(r->at, "-");
+        if (*r->at == '>') return fail(r, "a directed edge; edges go both ways");
+        skip_blank(r, false);
+        if (!(b = read_name(r)) || join(r, a, b) != 0) return -1;
+        a = b;
+        skip_blank(r, false);
     }
     return 0;
 }
 
-static int finish(struct graph *graph, char *error) {
-    if (graph->vertices == 0) return fail(error, "there is no edge in it");
-    return 0;
+static int read_text(struct reader *r) {
+    if (read_header(r) != 0) return -1;
+    for (skip_blank(r, true); *r->at; skip_blank(r, true)) {
+        int other = skip_other(r);
+        if (other < 0 || (other == 0 && read_edges(r) != 0)) return -1;
+    }
+    return r->graph->vertices ? 0 : fail(r, "there is no edge in it");
 }
 
 int graph_parse(struct graph *graph, const char *text, char error[GRAPH_ERROR_MAX]) {
+    struct reader r = {.graph = graph, .at = text, .line = 1, .error = error};
     *graph = (struct graph){0};
-    if (read_line(graph, text, error) == 0 && finish(graph, error) == 0) return 0;
-    graph_free(graph);
-    return -1;
+    int failed = read_text(&r);
+    free(r.vertex_slot);
+    free(r.edge_slot);
+    if (failed) graph_free(graph);
+    return failed ? -r.line : 0;
 }
 
 int graph_read(struct graph *graph, const char *path, char error[GRAPH_ERROR_MAX]) {
-    char line[4096], why[GRAPH_ERROR_MAX];
-    int number = 0, failed = 0;
+    char why[GRAPH_ERROR_MAX], *text = NULL;
+    size_t room = 0;
     *graph = (struct graph){0};
     FILE *file = fopen(path, "r");
-    if (!file) return fail(error, "%s: %s", path, strerror(errno));
-    while (!failed && fgets(line, sizeof line, file)) {
-        number++;
-        failed = read_line(graph, line, why);
-    }
-    if (failed)
-        fail(error, "%s:%d: %s", path, number, why);
-    else if ((failed = finish(graph, why)) != 0)
-        fail(error, "%s: %s", path, why);
-    fclose(file);
-    if (failed) graph_free(graph);
-    return failed;
+    ssize_t length = file ? getdelim(&text, &room, 0, file) : -1;
+    int problem = !file || (length < 0 && ferror(file)) ? errno : 0;
+    if (file) fclose(file);
+    int line = 0;
+    if (problem)
+        snprintf(error, GRAPH_ERROR_MAX, "%s: %s", path, strerror(problem));
+    else if ((line = graph_parse(graph, length > 0 ? text : "", why)) != 0)
+        snprintf(error, GRAPH_ERROR_MAX, "%s:%d: %s", path, -line, why);
+    free(text);
+    return problem || line ? -1 : 0;
 }

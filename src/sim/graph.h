@@ -17,7 +17,8 @@ struct graph {
 
 enum { GRAPH_ERROR_MAX = 200 };
 
-/* Reads words such as "1-2 2-3 a--b".  Returns 0, or -1 and a sentence. */
+/* Reads words such as "1-2 2-3 a--b".  Returns 0, or minus the line that is wrong and a sentence.
+ */
 int graph_parse(struct graph *graph, const char *text, char error[GRAPH_ERROR_MAX]);
 /* Reads a file: two names a line, or the undirected edges of Graphviz.  Errors name file and line.
  */

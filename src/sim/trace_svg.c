@@ -38,6 +38,7 @@ static const char style[] =
     ".paused { fill: url(#hatching); stroke: #64748b; stroke-width: 0.6; }\n"
     ".message { fill: none; stroke-width: 1.4; }\n"
     ".under-way { stroke-dasharray: 1.5 3.5; }\n"
+    ".repeated { fill: none; stroke-opacity: 0.45; }\n"
     ".lost { fill: none; stroke: #dc2626; stroke-opacity: 0.75; stroke-dasharray: 5 3; }\n"
     ".cross { fill: none; stroke: #dc2626; stroke-width: 2; }\n";
 
@@ -78,6 +79,8 @@ static const struct {
                       "inside"},
     [SHAPE_OVERLAP] = {"<rect class=\"both\" x=\"-12\" y=\"-6\" width=\"24\" height=\"12\"/>",
                        "inside with another"},
+    [SHAPE_RIVALS] = {"<rect class=\"both\" x=\"-12\" y=\"-5\" width=\"24\" height=\"10\"/>",
+                      "leads beside another"},
     [SHAPE_LEADS] = {"<rect class=\"leads\" x=\"-12\" y=\"-5\" width=\"24\" height=\"10\"/>",
                      "leads"},
     [SHAPE_DOWN] = {"<path class=\"down\" d=\"M-12 0H12\"/>", "is down"},
@@ -103,6 +106,10 @@ static const struct {
                     "lost"},
     [SHAPE_UNDER_WAY] = {"<path class=\"message under-way\" stroke=\"#475569\" d=\"M-12 0H12\"/>",
                          "its arrival is not shown"},
+    [SHAPE_REPEATED] = {"<path class=\"repeated\" stroke=\"#475569\""
+                        " d=\"M-12 0v10M-6 0v10M0 0v10M6 0v10M12 0v10\"/>"
+                        "<path class=\"line\" d=\"M-14 0H14\"/>",
+                        "repeated messages are thinned to ticks"},
 };
 
 /* ---- The axis ---- */

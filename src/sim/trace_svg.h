@@ -21,7 +21,8 @@ enum shape {
     SHAPE_LEADS,
     SHAPE_DOWN,
     SHAPE_PAUSED,
-    SHAPE_OVERLAP, /* stretches of the whole picture */
+    SHAPE_OVERLAP, /* stretches of the whole picture: two inside */
+    SHAPE_RIVALS,  /* two lead in the same term */
     SHAPE_SPLIT,
     SHAPE_CRASH, /* marks on a line */
     SHAPE_SAVED,
@@ -39,13 +40,15 @@ enum shape {
     SHAPE_MESSAGE, /* arrows */
     SHAPE_LOST,
     SHAPE_UNDER_WAY,
+    SHAPE_REPEATED, /* one of many: a tick */
     SHAPES,
 };
 
 struct span {
     enum shape shape;
     int y, from, to;
-    uint32_t inside; /* SHAPE_OVERLAP: how many at the most */
+    uint32_t term; /* in which it leads */
+    uint32_t most; /* SHAPE_OVERLAP, SHAPE_RIVALS: how many at the most */
 };
 
 struct mark {
@@ -71,12 +74,14 @@ struct layout {
     const struct trace *trace;
     uint32_t *drawn; /* entries */
     int *x;          /* by place in `drawn` */
+    bool *thin;      /* by place in `drawn`: time does not stretch for it */
     size_t drawn_count, left_out;
     int *y; /* of a process's line, by pid; 0: it has none */
     uint32_t lines;
     int distance; /* between two lines */
     struct moment *moment;
     size_t moment_count;
+    uint64_t typical_us; /* what a message takes */
     double pixels_per_us;
     int unit; /* how wide a typical message is */
     int left, right, top, bottom;
@@ -85,6 +90,7 @@ struct layout {
     struct arrow *arrow;
     size_t span_count, mark_count, arrow_count;
     struct label *label; /* one for each mark, then one for each arrow */
+    uint64_t *leader_id; /* by pid */
     bool occurs[SHAPES];
 };
 
@@ -95,7 +101,9 @@ int layout_x(const struct layout *layout, uint64_t time_us);
 
 /* ---- The pieces of layout_open ---- */
 
-void layout_time(struct layout *layout);   /* moment, x */
+void layout_time(struct layout *layout); /* moment, x */
+/* Thins messages of which there are more than `many` alike; returns whether there were any. */
+bool layout_thin(struct layout *layout, size_t many);
 void layout_parts(struct layout *layout);  /* span, mark, arrow */
 void layout_labels(struct layout *layout); /* label */
 
@@ -106,6 +114,16 @@ void *layout_array(size_t count, size_t item);
 /* How wide a text is in the small letters of labels, and in a font of `size` pixels. */
 enum { LABEL_SIZE = 11 };
 int text_width(const char *text, int size);
+
+/* ---- Words for people ---- */
+
+/* By pid: the id with which a process led, 0 when it never did.  To be freed. */
+uint64_t *leader_ids(const struct trace *trace);
+/* The name of the one process that led with this id, or "id 5". */
+char *leader_name(const struct roster *roster, const uint64_t *ids, uint64_t id,
+                  char buffer[ROSTER_NAME_MAX]);
+enum { NUMBER_WORD_MAX = 16 };
+const char *number_word(uint32_t number, char buffer[NUMBER_WORD_MAX]); /* "two" */
 
 /* ---- Drawing ---- */
 

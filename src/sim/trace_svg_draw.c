@@ -46,17 +46,15 @@ static void put_bar(FILE *out, const char *class, int y, int height, int from, i
 }
 
 static void put_bands(const struct layout *layout, FILE *out) {
-    static const char *const numbers[] = {"", "", "two", "three", "four", "five"};
     int top = layout->top - 30, height = layout->bottom - top + 30;
     for (size_t i = 0; i < layout->span_count; i++) {
         const struct span *span = &layout->span[i];
         bool split = span->shape == SHAPE_SPLIT;
-        if (!split && span->shape != SHAPE_OVERLAP) continue;
-        char caption[40] = "network split";
-        if (!split && span->inside < 6)
-            snprintf(caption, sizeof caption, "%s inside", numbers[span->inside]);
-        else if (!split)
-            snprintf(caption, sizeof caption, "%u inside", span->inside);
+        if (!split && span->shape != SHAPE_OVERLAP && span->shape != SHAPE_RIVALS) continue;
+        char caption[40] = "network split", word[NUMBER_WORD_MAX];
+        if (!split)
+            snprintf(caption, sizeof caption, "%s %s", number_word(span->most, word),
+                     span->shape == SHAPE_OVERLAP ? "inside" : "lead");
         put_bar(out, split ? "partition" : "overlap", top + height / 2, height, span->from,
                 span->to);
         svg_label(out, split ? "split" : "wrong", split ? span->from : (span->from + span->to) / 2,
@@ -75,14 +73,18 @@ static void put_lines(const struct layout *layout, FILE *out) {
     }
 }
 
-/* The part of a stay inside that was shared is drawn over it in red. */
-static void put_shared(const struct layout *layout, const struct span *stay, FILE *out) {
+/* A stay inside, or in office; the part of it that was shared is drawn over it in red. */
+static void put_stay(const struct layout *layout, const struct span *stay, FILE *out) {
+    bool leads = stay->shape == SHAPE_LEADS;
+    int height = leads ? 10 : 14;
+    put_bar(out, leads ? "leads" : "inside", stay->y, height, stay->from, stay->to);
     for (size_t i = 0; i < layout->span_count; i++) {
         const struct span *overlap = &layout->span[i];
-        if (overlap->shape != SHAPE_OVERLAP) continue;
+        if (overlap->shape != (leads ? SHAPE_RIVALS : SHAPE_OVERLAP)) continue;
         int from = stay->from > overlap->from ? stay->from : overlap->from;
         int to = stay->to < overlap->to ? stay->to : overlap->to;
-        if (from < to) put_bar(out, "both", stay->y, 14, from, to);
+        if (overlap->term == stay->term && from < to)
+            put_bar(out, "both", stay->y, height, from, to);
     }
 }
 
@@ -91,11 +93,7 @@ static void put_spans(const struct layout *layout, FILE *out) {
     for (size_t i = 0; i < layout->span_count; i++) {
         const struct span *span = &layout->span[i];
         if (span->shape == SHAPE_WAITING) put_bar(out, "waiting", span->y, 6, span->from, span->to);
-        if (span->shape == SHAPE_LEADS) put_bar(out, "leads", span->y, 10, span->from, span->to);
-        if (span->shape == SHAPE_INSIDE) {
-            put_bar(out, "inside", span->y, 14, span->from, span->to);
-            put_shared(layout, span, out);
-        }
+        if (span->shape == SHAPE_LEADS || span->shape == SHAPE_INSIDE) put_stay(layout, span, out);
         if (span->shape == SHAPE_DOWN)
             fprintf(
                 out,
@@ -131,7 +129,11 @@ static void put_arrow(const struct layout *layout, const struct arrow *arrow, FI
     int colour = entry->kind % SVG_COLOURS;
     fputs("<g>", out);
     put_story(layout, entry, out);
-    if (arrow->shape == SHAPE_LOST)
+    if (arrow->shape == SHAPE_REPEATED)
+        fprintf(out, "<path class=\"repeated\" stroke=\"%s\" d=\"M%d %dV%d\"/>",
+                entry->type == TR_LOST ? "#dc2626" : svg_colours[colour], arrow->x1, arrow->y1,
+                arrow->y2);
+    else if (arrow->shape == SHAPE_LOST)
         fprintf(out,
                 "<path class=\"lost\" d=\"M%d %dL%d %d\"/>"
                 "<use xlink:href=\"#cross\" x=\"%d\" y=\"%d\"/>",

@@ -9,6 +9,7 @@ enum {
     UNIT_PIXELS = 92,  /* of a typical message, while there are few at a time */
     STEP_PIXELS = 80,  /* between two steps at the same time */
     WIDTH_MAX = 30000, /* many programs draw no more than 32,767 pixels */
+    WIDE = 6000,       /* from here on repeated messages are thinned */
     SILENCE = 5,       /* so many units without anything are drawn shorter */
     TOP = 96,          /* above the first line */
     TAIL = 70,         /* behind the last moment */
@@ -37,6 +38,9 @@ static bool is_drawn(const struct trace *trace, size_t i) {
 static void choose_entries(struct layout *layout) {
     const struct trace *trace = layout->trace;
     layout->drawn = layout_array(DRAWN_MAX, sizeof *layout->drawn);
+    layout->x = layout_array(DRAWN_MAX, sizeof *layout->x);
+    layout->thin = layout_array(DRAWN_MAX, sizeof *layout->thin);
+    layout->moment = layout_array(DRAWN_MAX, sizeof *layout->moment);
     layout->y = layout_array(trace->roster.processes, sizeof *layout->y);
     for (size_t i = 1; i < trace->count; i++) {
         if (!is_drawn(trace, i)) continue;
@@ -105,13 +109,14 @@ static void make_moments(struct layout *layout) {
     uint32_t *step = layout_array(layout->drawn_count, sizeof *step);
     uint32_t *last = layout_array(layout->trace->roster.processes, sizeof *last);
     size_t first = 0; /* moment of the time under way */
-    layout->moment = layout_array(layout->drawn_count, sizeof *layout->moment);
-    layout->x = layout_array(layout->drawn_count, sizeof *layout->x);
+    layout->moment_count = 0;
     for (size_t i = 0; i < layout->drawn_count; i++) {
         uint64_t now = entry_at(layout, i)->time_us;
+        if (layout->thin[i]) continue;
         step[i] = step_of(layout, i, step, last);
         last[entry_at(layout, i)->process] = (uint32_t)i + 1;
-        if (i == 0 || now != entry_at(layout, i - 1)->time_us) first = layout->moment_count;
+        if (!layout->moment_count || now != layout->moment[layout->moment_count - 1].time_us)
+            first = layout->moment_count;
         while (layout->moment_count <= first + step[i])
             layout->moment[layout->moment_count++] = (struct moment){.time_us = now};
         layout->x[i] = (int)(first + step[i]);
@@ -157,14 +162,15 @@ static uint64_t typical_us(const struct layout *layout) {
 
 /* A busy time needs more room, an overlong picture less. */
 static double scale_of(const struct layout *layout, uint64_t typical) {
-    double units = 1, steps = 0;
+    double units = 1, steps = 0, entries = 0;
+    for (size_t i = 0; i < layout->drawn_count; i++) entries += !layout->thin[i];
     for (size_t i = 1; i < layout->moment_count; i++) {
         const struct moment *moment = &layout->moment[i];
         uint64_t gap = moment->time_us - moment[-1].time_us;
         if (gap == 0) steps++;
         units += moment->after_silence ? 1 : (double)gap / (double)typical;
     }
-    double crowd = (double)layout->drawn_count / (units + steps) / 8;
+    double crowd = entries / (units + steps) / 8;
     double scale = crowd < 1 ? 1 : crowd > 5 ? 5 : crowd;
     double fitting = (WIDTH_MAX - steps * STEP_PIXELS) / (units * UNIT_PIXELS);
     if (fitting >= scale) return scale;
@@ -174,7 +180,8 @@ static double scale_of(const struct layout *layout, uint64_t typical) {
 
 void layout_time(struct layout *layout) {
     make_moments(layout);
-    uint64_t typical = typical_us(layout);
+    if (!layout->typical_us) layout->typical_us = typical_us(layout);
+    uint64_t typical = layout->typical_us;
     double x = layout->left + 24;
     for (size_t i = 1; i < layout->moment_count; i++) {
         struct moment *moment = &layout->moment[i];
@@ -190,9 +197,11 @@ void layout_time(struct layout *layout) {
         x += moment->after_silence ? unit : (double)gap * layout->pixels_per_us;
         moment->x = (int)x;
     }
-    for (size_t i = 0; i < layout->drawn_count; i++) layout->x[i] = layout->moment[layout->x[i]].x;
     layout->unit = (int)unit;
     layout->right = (int)x + TAIL;
+    for (size_t i = 0; i < layout->drawn_count; i++)
+        layout->x[i] = layout->thin[i] ? layout_x(layout, entry_at(layout, i)->time_us)
+                                       : layout->moment[layout->x[i]].x;
 }
 
 int layout_x(const struct layout *layout, uint64_t time_us) {
@@ -211,11 +220,20 @@ int layout_x(const struct layout *layout, uint64_t time_us) {
     return next[-1].x + (int)(part * (next->x - next[-1].x));
 }
 
+/* The wider the picture, the more counts as repeated. */
+static void thin_out(struct layout *layout) {
+    static const size_t many[] = {60, 20, 6};
+    for (int i = 0; i < 3 && layout->right > WIDE; i++)
+        if (layout_thin(layout, many[i])) layout_time(layout);
+}
+
 void layout_open(struct layout *layout, const struct trace *trace) {
     *layout = (struct layout){.trace = trace};
+    layout->leader_id = leader_ids(trace);
     choose_entries(layout);
     place_lines(layout);
     layout_time(layout);
+    thin_out(layout);
     layout_parts(layout);
     layout_labels(layout);
 }
@@ -223,6 +241,8 @@ void layout_open(struct layout *layout, const struct trace *trace) {
 void layout_close(struct layout *layout) {
     free(layout->drawn);
     free(layout->x);
+    free(layout->thin);
+    free(layout->leader_id);
     free(layout->y);
     free(layout->moment);
     free(layout->span);

@@ -3,39 +3,73 @@
 
 #include "sim/trace_svg.h"
 
+enum { TICK = 12 }; /* pixels of a message that is one of many */
+
 /* ---- Stretches ---- */
+
+/* Those that are in one place at the same time: inside, or leading in one term. */
+struct company {
+    enum shape shape; /* of a stretch with several */
+    uint32_t term, count, most;
+    int from; /* since when they are several */
+};
 
 /* Where the stretches under way began, by shape and process; 0: not under way. */
 struct open_spans {
     int *from[SHAPE_OVERLAP]; /* by pid */
-    int overlap, split;
-    uint32_t inside, inside_most;
+    uint32_t *term;           /* by pid: in which it leads */
+    int split;
+    struct company *company;
+    size_t company_count;
 };
 
-static void add_span(struct layout *layout, enum shape shape, int y, int *from, int to) {
-    if (!*from) return;
-    layout->span[layout->span_count++] =
-        (struct span){.shape = shape, .y = y, .from = *from, .to = to};
-    layout->occurs[shape] = true;
-    *from = 0;
+static void add_span(struct layout *layout, struct span span) {
+    layout->span[layout->span_count++] = span;
+    layout->occurs[span.shape] = true;
+}
+
+static struct company *company_of(struct open_spans *open, enum shape shape, uint32_t term) {
+    enum shape several = shape == SHAPE_INSIDE ? SHAPE_OVERLAP : SHAPE_RIVALS;
+    for (size_t i = 0; i < open->company_count; i++)
+        if (open->company[i].shape == several && open->company[i].term == term)
+            return &open->company[i];
+    open->company[open->company_count] = (struct company){.shape = several, .term = term};
+    return &open->company[open->company_count++];
 }
 
 static void end_span(struct layout *layout, struct open_spans *open, enum shape shape, cv_pid p,
                      int to) {
-    if (!open->from[shape][p]) return;
-    add_span(layout, shape, layout->y[p], &open->from[shape][p], to);
-    if (shape != SHAPE_INSIDE || open->inside-- != 2) return;
-    add_span(layout, SHAPE_OVERLAP, 0, &open->overlap, to);
-    layout->span[layout->span_count - 1].inside = open->inside_most;
+    int from = open->from[shape][p];
+    uint32_t term = shape == SHAPE_LEADS ? open->term[p] : 0;
+    if (!from) return;
+    add_span(layout, (struct span){shape, layout->y[p], from, to, term, 0});
+    open->from[shape][p] = 0;
+    if (shape != SHAPE_INSIDE && shape != SHAPE_LEADS) return;
+    struct company *company = company_of(open, shape, term);
+    if (company->count-- == 2)
+        add_span(layout, (struct span){company->shape, 0, company->from, to, term, company->most});
 }
 
 static void begin_span(struct open_spans *open, enum shape shape, cv_pid p, int from) {
     if (open->from[shape][p]) return;
     open->from[shape][p] = from;
-    if (shape != SHAPE_INSIDE) return;
-    open->inside++;
-    if (open->inside == 2) open->overlap = from, open->inside_most = 2;
-    if (open->inside > open->inside_most) open->inside_most = open->inside;
+    if (shape != SHAPE_INSIDE && shape != SHAPE_LEADS) return;
+    struct company *company = company_of(open, shape, shape == SHAPE_LEADS ? open->term[p] : 0);
+    company->count++;
+    if (company->count == 2) company->from = from, company->most = 2;
+    if (company->count > company->most) company->most = company->count;
+}
+
+/* A leader that is elected anew leads on, in another term perhaps. */
+static void elect(struct layout *layout, struct open_spans *open, cv_pid p, uint32_t term, int x) {
+    if (open->term[p] != term) end_span(layout, open, SHAPE_LEADS, p, x);
+    open->term[p] = term;
+    begin_span(open, SHAPE_LEADS, p, x);
+}
+
+static void split_until(struct layout *layout, struct open_spans *open, int to) {
+    if (open->split) add_span(layout, (struct span){SHAPE_SPLIT, 0, open->split, to, 0, 0});
+    open->split = 0;
 }
 
 static void follow(struct layout *layout, struct open_spans *open, const struct trace_entry *entry,
@@ -48,7 +82,7 @@ static void follow(struct layout *layout, struct open_spans *open, const struct 
         begin_span(open, SHAPE_INSIDE, p, x);
         break;
     case TR_LEAVE: end_span(layout, open, SHAPE_INSIDE, p, x); break;
-    case TR_ELECTED: begin_span(open, SHAPE_LEADS, p, x); break;
+    case TR_ELECTED: elect(layout, open, p, entry->term, x); break;
     case TR_FOLLOWS:
     case TR_LEADERLESS: end_span(layout, open, SHAPE_LEADS, p, x); break;
     case TR_CRASH:
@@ -61,7 +95,7 @@ static void follow(struct layout *layout, struct open_spans *open, const struct 
     case TR_RESUME: end_span(layout, open, SHAPE_PAUSED, p, x); break;
     case TR_PARTITION:
     case TR_HEAL:
-        add_span(layout, SHAPE_SPLIT, 0, &open->split, x);
+        split_until(layout, open, x);
         if (entry->type == TR_PARTITION) open->split = x;
         break;
     default: break;
@@ -70,7 +104,8 @@ static void follow(struct layout *layout, struct open_spans *open, const struct 
 
 static void find_spans(struct layout *layout) {
     uint32_t processes = layout->trace->roster.processes;
-    struct open_spans open = {0};
+    struct open_spans open = {.term = layout_array(processes, sizeof *open.term),
+                              .company = layout_array(layout->drawn_count, sizeof *open.company)};
     /* An entry begins two stretches at the most. */
     layout->span = layout_array(2 * layout->drawn_count, sizeof *layout->span);
     for (enum shape s = SHAPE_WAITING; s < SHAPE_OVERLAP; s++)
@@ -81,7 +116,9 @@ static void find_spans(struct layout *layout) {
         for (cv_pid p = 1; p <= processes; p++) end_span(layout, &open, s, p, layout->right);
         free(open.from[s]);
     }
-    add_span(layout, SHAPE_SPLIT, 0, &open.split, layout->right);
+    split_until(layout, &open, layout->right);
+    free(open.term);
+    free(open.company);
 }
 
 /* ---- Marks ---- */
@@ -109,7 +146,7 @@ static void find_marks(struct layout *layout) {
     for (size_t i = 0; i < layout->drawn_count; i++) {
         const struct trace_entry *entry = &layout->trace->entry[layout->drawn[i]];
         enum shape shape = mark_of(entry);
-        if (!shape) continue;
+        if (!shape || layout->thin[i]) continue;
         layout->occurs[shape] = true;
         layout->mark[layout->mark_count++] =
             (struct mark){shape, layout->x[i], layout->y[entry->process], layout->drawn[i]};
@@ -125,6 +162,13 @@ static void add_arrow(struct layout *layout, struct arrow arrow) {
     layout->occurs[arrow.shape] = true;
 }
 
+/* What is left of one message of many: at its sender, towards its receiver. */
+static struct arrow tick(const struct layout *layout, cv_pid from, cv_pid to, int x,
+                         uint32_t entry) {
+    int y = layout->y[from], down = layout->y[to] > y ? TICK : -TICK;
+    return (struct arrow){SHAPE_REPEATED, x, y, x, y + down, entry};
+}
+
 /* From the sending, when it is drawn; what was lost ends on the way. */
 static void add_arrival(struct layout *layout, size_t place, bool *arrived) {
     const struct trace_entry *entry = &layout->trace->entry[layout->drawn[place]];
@@ -136,6 +180,10 @@ static void add_arrival(struct layout *layout, size_t place, bool *arrived) {
         arrived[sending] = true;
     } else {
         from_y = between(to_y, from_y, 0.5);
+    }
+    if (layout->thin[place]) {
+        add_arrow(layout, tick(layout, entry->peer, entry->process, from_x, layout->drawn[place]));
+        return;
     }
     struct arrow arrow = {SHAPE_MESSAGE, from_x, from_y, to_x, to_y, layout->drawn[place]};
     if (entry->type == TR_LOST) {
@@ -158,9 +206,10 @@ static void find_arrows(struct layout *layout) {
         const struct trace_entry *entry = &layout->trace->entry[layout->drawn[i]];
         if (entry->type != TR_SEND || arrived[i]) continue;
         int x = layout->x[i], y = layout->y[entry->process];
-        add_arrow(layout,
-                  (struct arrow){SHAPE_UNDER_WAY, x, y, x + layout->unit / 2,
-                                 between(y, layout->y[entry->peer], 0.5), layout->drawn[i]});
+        struct arrow arrow = {SHAPE_UNDER_WAY, x, y, x + layout->unit / 2,
+                              between(y, layout->y[entry->peer], 0.5), layout->drawn[i]};
+        if (layout->thin[i]) arrow = tick(layout, entry->process, entry->peer, x, arrow.entry);
+        add_arrow(layout, arrow);
     }
     free(arrived);
 }
