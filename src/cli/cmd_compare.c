@@ -80,21 +80,36 @@ static void print_row(const struct compare_row *row, int footnote) {
            row->delay_hops, mark);
 }
 
+/* The number of a row's footnote; what was said before is not said again. */
+static int footnote_of(const struct compare_row *rows, size_t row, bool *is_new) {
+    int number = 0;
+    *is_new = *rows[row].footnote != 0;
+    for (size_t i = 0; i < row; i++) {
+        bool first = *rows[i].footnote != 0;
+        for (size_t k = 0; k < i; k++) first = first && strcmp(rows[k].footnote, rows[i].footnote);
+        number += first;
+        if (*rows[i].footnote && strcmp(rows[i].footnote, rows[row].footnote) == 0)
+            return *is_new = false, number;
+    }
+    return *is_new ? number + 1 : 0;
+}
+
 static void print_table(const struct compare_row *rows, size_t count) {
-    int footnotes = 0;
+    bool is_new;
     printf("%-24s %5s  %-6s %-28s %10s  %-24s %10s\n", "", "", "", "messages per entry", "",
            "delay (message times)", "");
     printf("%-24s %5s  %-6s %-28s %10s  %-24s %10s\n", "lock", "N", "load", "formula", "measured",
            "formula", "measured");
-    for (size_t i = 0; i < count; i++) print_row(&rows[i], *rows[i].footnote ? ++footnotes : 0);
+    for (size_t i = 0; i < count; i++) print_row(&rows[i], footnote_of(rows, i, &is_new));
     puts("\nN processes compete; quorum and voting have n = N coordinators.  Light: nearly always "
          "one\n"
          "wants in at a time.  Heavy: everyone wants in all the time.  Delay: from wanted and free "
          "to\n"
          "entered.");
-    footnotes = 0;
-    for (size_t i = 0; i < count; i++)
-        if (*rows[i].footnote) printf("[%d] %s.\n", ++footnotes, rows[i].footnote);
+    for (size_t i = 0; i < count; i++) {
+        int number = footnote_of(rows, i, &is_new);
+        if (is_new) printf("[%d] %s.\n", number, rows[i].footnote);
+    }
 }
 
 int cmd_compare(int argc, char **argv) {

@@ -26,7 +26,7 @@ static void print(const struct cv_algorithm *algorithm) {
     printf("  %-24s %s network; messages: %s", "", topologies[algorithm->topology],
            algorithm->cost);
     printf(*algorithm->delay ? "; delay: %s\n" : "\n", algorithm->delay);
-    printf("  %-24s tolerates %s\n", "", algorithm->tolerates);
+    printf("  %-24s tolerates: %s\n", "", algorithm->tolerates);
     printf("  %-24s %s\n", "", algorithm->paper);
 }
 

@@ -347,11 +347,14 @@ static int run_one(struct request *request) {
     bool violated = sim_violated(&sim), expected = !violated;
     if (request->trace_name) write_trace(request, &trace, &sim);
     if (request->gaps) write_gaps(request->gaps, &sim.detectors);
-    if (request->json)
-        print_json(report_run_json(&sim));
-    else
-        report_run_text(&sim, out);
+    if (!request->json) report_run_text(&sim, out);
     if (request->scenario.expectation_count) expected = check_scenario(request, &sim, &trace, out);
+    if (request->json) {
+        json_t *report = report_run_json(&sim);
+        if (request->scenario.expectation_count)
+            json_object_set_new(report, "as_expected", json_boolean(expected));
+        print_json(report);
+    }
     trace_close(&trace);
     if (violated && !request->json && !request->trace_name) {
         show_what_led_here(&sim);

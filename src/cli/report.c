@@ -189,8 +189,8 @@ static void election_text(const struct sim *sim, FILE *out) {
         fprintf(out, "  %-20s %s\n", "leader", sim->election.leaders ? "more than one" : "none");
     if (r->rounds) fprintf(out, "  %-20s %llu\n", "rounds", (unsigned long long)r->rounds);
     if (r->elections > 1)
-        fprintf(out, "  %-20s somebody came to lead %llu times, %llu times without need\n",
-                "changes", (unsigned long long)r->elections, (unsigned long long)r->leader_changes);
+        fprintf(out, "  %-20s %llu elections were won, %llu of them without need\n", "changes",
+                (unsigned long long)r->elections, (unsigned long long)r->leader_changes);
 }
 
 static void detectors_text(const struct sim *sim, FILE *out) {
@@ -372,9 +372,10 @@ static void property_text(const struct batch_summary *summary, const char *name,
 
 void report_batch_text(json_t *head, size_t count, const struct batch_summary *summary, FILE *out) {
     title_text(head, out);
-    fprintf(out, ", %zu of %lld runs, seeds from %lld\n", count,
-            json_integer_value(json_object_get(head, "runs")),
+    long long runs = json_integer_value(json_object_get(head, "runs"));
+    fprintf(out, ", %zu of %lld runs, seeds from %lld", count, runs,
             json_integer_value(json_object_get(head, "seed")));
+    fprintf(out, (long long)count < runs ? " (a share: the others are still missing)\n" : "\n");
     fprintf(out, "  %-20s %10s  %-23s %10s %10s %10s %10s\n", "", "mean", "95% interval", "p50",
             "p90", "p99", "max");
     enum cv_problem problem = problem_of(head);

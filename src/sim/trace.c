@@ -92,7 +92,7 @@ static void keep_attempt(struct trace *trace, cv_pid p, size_t end) {
         const struct trace_entry *entry = &trace->entry[i];
         if (entry->process != p) continue;
         keep_causes(trace, (uint32_t)i);
-        if (entry->type == TR_ASK || entry->type == TR_CAMPAIGN) break;
+        if (entry->type == TR_ASK) break;
     }
 }
 
@@ -166,11 +166,25 @@ static void keep_losses(struct trace *trace) {
     }
 }
 
-/* How both leaders came to lead; when there was only one, or none, everything led there. */
+/* What a process did and saw since it last had a leader, or was asked or moved to look for one. */
+static void keep_candidacy(struct trace *trace, cv_pid p, size_t end) {
+    for (size_t i = end; i > 0; i--) {
+        const struct trace_entry *entry = &trace->entry[i];
+        if (entry->process != p) continue;
+        bool begins = entry->type == TR_CAMPAIGN || entry->type == TR_RECOVER ||
+                      entry->type == TR_FOLLOWS || entry->type == TR_SUSPECT ||
+                      (entry->type == TR_ELECTED && i != end);
+        trace->entry[i].kept = true;
+        if (entry->type == TR_RECEIVE) keep_causes(trace, entry->match);
+        if (begins) break;
+    }
+}
+
+/* How both leaders came to lead; when there were never two, everything led there. */
 void trace_cut_election(struct trace *trace, const struct election_judge *judge) {
-    size_t end = trace->count - 1, leads[2] = {0, 0};
+    size_t leads[2] = {0, 0};
     if (trace->count < 2 || !judge->culprit[0]) return;
-    for (size_t i = 1; i <= end; i++)
+    for (size_t i = 1; i < trace->count; i++)
         for (int k = 0; k < 2; k++)
             if (trace->entry[i].type == TR_ELECTED &&
                 trace->entry[i].process == judge->culprit[k] &&
@@ -178,9 +192,11 @@ void trace_cut_election(struct trace *trace, const struct election_judge *judge)
                 leads[k] = i;
     if (!leads[0] || !leads[1]) return;
     trace->cut = true;
-    end = leads[0] > leads[1] ? leads[0] : leads[1];
-    for (int k = 0; k < 2; k++) keep_attempt(trace, judge->culprit[k], leads[k]);
-    keep_context(trace, end);
+    for (int k = 0; k < 2; k++) keep_candidacy(trace, judge->culprit[k], leads[k]);
+    size_t first = leads[0] < leads[1] ? leads[0] : leads[1], last = leads[0] + leads[1] - first;
+    for (size_t i = first; i <= last; i++) /* what came between them */
+        if (is_fault(trace->entry[i].type) || trace->entry[i].type == TR_FOLLOWS)
+            trace->entry[i].kept = true;
 }
 
 void trace_cut_lock(struct trace *trace, const struct mutex_judge *judge) {

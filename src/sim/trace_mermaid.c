@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/utf8.h"
-#include "sim/trace.h"
+#include "sim/trace_svg.h"
 
 /* Viewers refuse a diagram of more than 50,000 letters. */
 enum { STEPS_MAX = 400, TEXT_MAX = 120 };
@@ -18,7 +18,10 @@ struct diagram {
     bool *occurs, *inside; /* by pid */
     uint32_t *state;       /* by pid: what its last note said, a place in trace.text */
     uint32_t inside_count;
-    cv_pid first, last; /* of those that occur */
+    bool *leads;         /* by pid */
+    uint32_t *term;      /* by pid: in which it leads */
+    uint64_t *leader_id; /* by pid */
+    cv_pid first, last;  /* of those that occur */
     bool red;
 };
 
@@ -176,15 +179,20 @@ static void turn_red(struct diagram *d) {
     d->red = true;
 }
 
-/* Whether the step that entry i begins lets its process in. */
-static bool leads_inside(const struct trace *trace, size_t i) {
+static void turn_back(struct diagram *d) {
+    if (d->red) fputs("    end\n", d->out);
+    d->red = false;
+}
+
+/* The entry with which the step that entry i begins lets its process in or makes it lead, or 0. */
+static size_t leads_to(const struct trace *trace, size_t i, enum trace_type wanted) {
     cv_pid p = trace->entry[i].process;
     for (size_t j = i + 1; j < trace->count; j++) {
         enum trace_type type = trace->entry[j].type;
-        if (type == TR_ENTER) return trace->entry[j].process == p;
-        if (type != TR_SEND && type != TR_LOST) return false;
+        if (type == wanted) return trace->entry[j].process == p ? j : 0;
+        if (type != TR_SEND && type != TR_LOST) return 0;
     }
-    return false;
+    return 0;
 }
 
 static void enter(struct diagram *d, cv_pid p) {
@@ -209,10 +217,50 @@ static void leave(struct diagram *d, cv_pid p) {
     fputs("    deactivate ", d->out);
     put_name(d, p);
     fputc('\n', d->out);
-    if (d->red && d->inside_count < 2) {
-        fputs("    end\n", d->out);
-        d->red = false;
+    if (d->inside_count < 2) turn_back(d);
+}
+
+/* ---- In office ---- */
+
+/* How many lead in a term, and the first and the last of them. */
+static uint32_t leaders_of(const struct diagram *d, uint32_t term, cv_pid *first, cv_pid *last) {
+    uint32_t count = 0;
+    for (cv_pid p = d->first; p && p <= d->last; p++) {
+        if (!d->leads[p] || d->term[p] != term) continue;
+        if (!count++) *first = p;
+        *last = p;
     }
+    return count;
+}
+
+static void retire(struct diagram *d, cv_pid p) {
+    cv_pid first, last;
+    if (!d->leads[p]) return;
+    d->leads[p] = false;
+    for (cv_pid q = d->first; q && q <= d->last; q++)
+        if (d->leads[q] && leaders_of(d, d->term[q], &first, &last) > 1) return;
+    turn_back(d);
+}
+
+/* Red begins before the step that makes a second one lead. */
+static void foresee_rival(struct diagram *d, size_t i) {
+    cv_pid first = CV_NOBODY, last = CV_NOBODY, p = d->trace->entry[i].process;
+    size_t elected = leads_to(d->trace, i, TR_ELECTED);
+    if (d->trace->entry[i].type == TR_ELECTED) elected = i;
+    if (!elected || elected >= d->end) return;
+    uint32_t term = d->trace->entry[elected].term;
+    if (leaders_of(d, term, &first, &last) && (first != p || last != p)) turn_red(d);
+}
+
+static void elect(struct diagram *d, const struct trace_entry *entry) {
+    cv_pid first = CV_NOBODY, last = CV_NOBODY, p = entry->process;
+    bool already = d->leads[p] && d->term[p] == entry->term;
+    char word[NUMBER_WORD_MAX];
+    if (d->term[p] != entry->term) retire(d, p);
+    d->leads[p] = true;
+    d->term[p] = entry->term;
+    uint32_t count = leaders_of(d, entry->term, &first, &last);
+    if (count > 1 && !already) note(d, first, last, "%s lead", number_word(count, word));
 }
 
 /* ---- Steps ---- */
@@ -258,6 +306,7 @@ static void show_fault(struct diagram *d, const struct trace_entry *entry, cv_pi
     case TR_CRASH:
         note(d, p, p, "💀☠️💀☠️💀☠️💀");
         leave(d, p);
+        retire(d, p);
         d->state[p] = 0; /* what it comes back with is worth a note, even the same */
         break;
     case TR_RECOVER:
@@ -274,28 +323,31 @@ static void show_fault(struct diagram *d, const struct trace_entry *entry, cv_pi
     }
 }
 
-static void show_election(const struct diagram *d, const struct trace_entry *entry) {
-    char term[32] = "";
+static void show_election(struct diagram *d, const struct trace_entry *entry) {
+    char term[32] = "", leader[ROSTER_NAME_MAX];
     if (entry->term) snprintf(term, sizeof term, " in term %u", entry->term);
     switch (entry->type) {
     case TR_CAMPAIGN: note(d, entry->process, entry->process, "wants an election"); break;
     case TR_ELECTED: note(d, entry->process, entry->process, "👑 leads%s", term); break;
     case TR_FOLLOWS:
         if (entry->arg)
-            note(d, entry->process, entry->process, "follows %llu%s",
-                 (unsigned long long)entry->arg, term);
+            note(d, entry->process, entry->process, "follows %s%s",
+                 leader_name(&d->trace->roster, d->leader_id, entry->arg, leader), term);
         else
             note(d, entry->process, entry->process, "knows that there is a leader%s", term);
         break;
     default: note(d, entry->process, entry->process, "has no leader any more"); break;
     }
+    if (entry->type == TR_ELECTED) elect(d, entry);
+    if (entry->type == TR_FOLLOWS || entry->type == TR_LEADERLESS) retire(d, entry->process);
 }
 
 static void show_step(struct diagram *d, size_t i, cv_pid last) {
     const struct trace_entry *entry = &d->trace->entry[i];
     cv_pid p = entry->process;
     char message[256];
-    if (d->inside_count && !d->inside[p] && leads_inside(d->trace, i)) turn_red(d);
+    if (d->inside_count && !d->inside[p] && leads_to(d->trace, i, TR_ENTER)) turn_red(d);
+    foresee_rival(d, i);
     switch (entry->type) {
     case TR_ASK: /* a request says it already */
         if (i + 1 == d->trace->count || d->trace->entry[i + 1].type != TR_SEND)
@@ -331,6 +383,7 @@ static void show_steps(struct diagram *d) {
         show_step(d, begin, last);
     }
     for (cv_pid p = d->first; d->inside_count; p++) leave(d, p);
+    turn_back(d);
 }
 
 void trace_write_mermaid(const struct trace *trace, const char *title, FILE *out) {
@@ -339,7 +392,10 @@ void trace_write_mermaid(const struct trace *trace, const char *title, FILE *out
     d.occurs = calloc(processes, sizeof *d.occurs);
     d.inside = calloc(processes, sizeof *d.inside);
     d.state = calloc(processes, sizeof *d.state);
-    cv_assert(d.occurs && d.inside && d.state);
+    d.leads = calloc(processes, sizeof *d.leads);
+    d.term = calloc(processes, sizeof *d.term);
+    cv_assert(d.occurs && d.inside && d.state && d.leads && d.term);
+    d.leader_id = leader_ids(trace);
     find_participants(&d);
     if (title && *title) put_title(title, out);
     fputs("```mermaid\nsequenceDiagram\n", out);
@@ -354,4 +410,7 @@ void trace_write_mermaid(const struct trace *trace, const char *title, FILE *out
     free(d.occurs);
     free(d.inside);
     free(d.state);
+    free(d.leads);
+    free(d.term);
+    free(d.leader_id);
 }

@@ -1,13 +1,23 @@
 /* What is written beside marks and along arrows, placed where it covers least. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "sim/trace_svg.h"
 
-/* What a place costs: covering a label is worst, then crossing a line or an arrow. */
-enum { COST_LABEL = 100, COST_LINE = 12, COST_ARROW = 8, COST_EDGE = 200, COST_BRIEF = 7 };
+/* What a place costs.  Rather than cover another label or leave the picture, a label is left out;
+ * one that is longer than its arrow, or that much else crosses, does not fit well. */
 enum {
-    ROOM = 12,        /* pixels that a label is high */
+    COST_LABEL = 1000,
+    COST_EDGE = 1000,
+    COST_SHORT = 300,
+    COST_MARK = 60,
+    COST_LINE = 12,
+    COST_ARROW = 8
+};
+enum {
+    ROOM = 12, /* pixels that a label is high */
+    MARK_RADIUS = 6,
     ARROW_END = 12,   /* kept free at both ends of an arrow */
     ARROW_BESIDE = 8, /* from an arrow to the middle of its label */
 };
@@ -53,6 +63,13 @@ static int lines_covered(const struct layout *layout, const struct label *label)
     return last >= first ? last - first + 1 : 0;
 }
 
+static bool covers(const struct label *label, const struct mark *mark) {
+    double dx = mark->x - label->x, dy = mark->y - label->y;
+    double along = dx * label->right + dy * label->down;
+    double beside = dy * label->right - dx * label->down;
+    return fabs(along) < label->half + MARK_RADIUS && fabs(beside) < ROOM / 2.0 + MARK_RADIUS;
+}
+
 /* What it costs to place the label here, when those before `count` are placed. */
 static double cost_of(const struct layout *layout, const struct label *label, size_t count) {
     double cost = COST_LINE * lines_covered(layout, label);
@@ -61,6 +78,8 @@ static double cost_of(const struct layout *layout, const struct label *label, si
         if (layout->label[i].text[0] && labels_meet(label, &layout->label[i])) cost += COST_LABEL;
     for (size_t i = 0; i < layout->arrow_count; i++)
         if (crosses(label, &layout->arrow[i])) cost += COST_ARROW;
+    for (size_t i = 0; i < layout->mark_count; i++)
+        if (covers(label, &layout->mark[i])) cost += COST_MARK;
     if (label->x - wide < layout->left || label->x + wide > layout->right) cost += COST_EDGE;
     return cost;
 }
@@ -79,12 +98,18 @@ static void try(struct search *search, struct label label, double cost) {
     search->best_cost = cost;
 }
 
+/* The label in its best place, left out when even that one is bad. */
+static struct label found(const struct search *search) {
+    return search->best_cost < COST_LABEL ? search->best : (struct label){.text = ""};
+}
+
 /* ---- Marks ---- */
 
-static void describe_mark(const struct trace *trace, const struct mark *mark,
+static void describe_mark(const struct layout *layout, const struct mark *mark,
                           char text[LABEL_MAX]) {
+    const struct trace *trace = layout->trace;
     const struct trace_entry *entry = &trace->entry[mark->entry];
-    char peer[ROSTER_NAME_MAX], term[32] = "";
+    char peer[ROSTER_NAME_MAX], leader[ROSTER_NAME_MAX], term[32] = "";
     unsigned long long arg = entry->arg;
     roster_name(&trace->roster, entry->peer, peer);
     if (entry->term) snprintf(term, sizeof term, " in term %u", entry->term);
@@ -98,7 +123,8 @@ static void describe_mark(const struct trace *trace, const struct mark *mark,
     case SHAPE_ELECTED: snprintf(text, LABEL_MAX, "leads%s", term); break;
     case SHAPE_FOLLOWS:
         if (arg)
-            snprintf(text, LABEL_MAX, "follows %llu%s", arg, term);
+            snprintf(text, LABEL_MAX, "follows %s%s",
+                     leader_name(&trace->roster, layout->leader_id, arg, leader), term);
         else
             snprintf(text, LABEL_MAX, "knows of a leader%s", term);
         break;
@@ -114,7 +140,7 @@ static struct label label_mark(const struct layout *layout, size_t i) {
     const struct mark *mark = &layout->mark[i];
     struct search search = {layout, i, {.text = ""}, INFINITY};
     struct label label = {.right = 1};
-    describe_mark(layout->trace, mark, label.text);
+    describe_mark(layout, mark, label.text);
     if (!label.text[0]) return label;
     label.half = text_width(label.text, LABEL_SIZE) / 2.0;
     for (int height = 0; height < 4; height++)
@@ -123,40 +149,40 @@ static struct label label_mark(const struct layout *layout, size_t i) {
             label.y = mark->y + heights[height];
             try(&search, label, 3 * height + shift);
         }
-    return search.best;
+    return found(&search);
 }
 
 /* ---- Arrows ---- */
 
 enum brevity { IN_FULL, BARE_VALUES, NAME_ONLY };
 
-/* "GRANT number=1 fence=7", "GRANT(1, 7)" or "GRANT". */
-static void describe_message(const struct trace *trace, uint32_t entry, enum brevity brevity,
+/* "GRANT number=1 fence=7", "GRANT(1, 7)" or "GRANT"; false when that is too long. */
+static bool describe_message(const struct trace *trace, uint32_t entry, enum brevity brevity,
                              char text[LABEL_MAX]) {
     char message[256];
     trace_message(trace, &trace->entry[entry], message, sizeof message);
     char *fields = message + strcspn(message, " ");
-    if (brevity == IN_FULL || !*fields) {
-        snprintf(text, LABEL_MAX, "%s", message);
-        return;
-    }
+    if (brevity == IN_FULL || !*fields) return snprintf(text, LABEL_MAX, "%s", message) < LABEL_MAX;
     *fields++ = 0;
     int used = snprintf(text, LABEL_MAX, "%s", message);
     const char *before = "(";
     for (char *field; brevity == BARE_VALUES && (field = strsep(&fields, " "));) {
-        const char *value = strchr(field, '=');
-        if (!value || used >= LABEL_MAX) break;
-        used += snprintf(text + used, (size_t)(LABEL_MAX - used), "%s%s", before, value + 1);
+        const char *value = strchr(field, '='); /* none: the list of the field before goes on */
+        if (used >= LABEL_MAX) break;
+        used += snprintf(text + used, (size_t)(LABEL_MAX - used), "%s%s", value ? before : " ",
+                         value ? value + 1 : field);
         before = ", ";
     }
-    if (*before == ',' && used < LABEL_MAX) snprintf(text + used, (size_t)(LABEL_MAX - used), ")");
+    if (*before == ',' && used < LABEL_MAX)
+        used += snprintf(text + used, (size_t)(LABEL_MAX - used), ")");
+    return used < LABEL_MAX;
 }
 
 /* Tries the label along the arrow, preferably near the sender and above. */
 static void try_along(struct search *search, const struct arrow *arrow, double length,
                       struct label label, double cost) {
     double slack = length - 2 * ARROW_END - 2 * label.half;
-    if (slack < 0) slack = 0, cost += COST_EDGE;
+    if (slack < 0) slack = 0, cost += COST_SHORT;
     for (int place = 0; place <= 6; place++)
         for (int above = 1; above >= -1; above -= 2) {
             double along = length / 2 + slack * (place / 6.0 - 0.5);
@@ -166,23 +192,49 @@ static void try_along(struct search *search, const struct arrow *arrow, double l
         }
 }
 
-static struct label label_arrow(const struct layout *layout, size_t i) {
+/* Labels an arrow, or leaves its label out, and says whether the label fits well. */
+static bool label_arrow(struct layout *layout, size_t i, enum brevity brevity) {
     const struct arrow *arrow = &layout->arrow[i];
     double dx = arrow->x2 - arrow->x1, dy = arrow->y2 - arrow->y1, length = sqrt(dx * dx + dy * dy);
     struct search search = {layout, layout->mark_count + i, {.text = ""}, INFINITY};
     struct label label = {.right = dx / length, .down = dy / length};
-    if (length < 1) return search.best;
-    for (enum brevity brevity = IN_FULL; brevity <= NAME_ONLY; brevity++) {
-        describe_message(layout->trace, arrow->entry, brevity, label.text);
-        label.half = text_width(label.text, LABEL_SIZE) / 2.0;
-        try_along(&search, arrow, length, label, COST_BRIEF * (double)brevity);
+    if (length < 1) return true;
+    bool whole = describe_message(layout->trace, arrow->entry, brevity, label.text);
+    label.half = text_width(label.text, LABEL_SIZE) / 2.0;
+    try_along(&search, arrow, length, label, 0);
+    layout->label[search.count] = found(&search);
+    return whole && search.best_cost < COST_SHORT;
+}
+
+/* All messages of a kind are written alike: as fully as all of them fit, and as their mere name
+ * when otherwise most would be left out. */
+static void label_arrows(struct layout *layout) {
+    size_t kinds = layout->trace->algorithm->message_count;
+    enum brevity *brevity = layout_array(kinds, sizeof *brevity);
+    size_t *labels = layout_array(kinds, sizeof *labels), *bad = layout_array(kinds, sizeof *bad);
+    for (bool again = true; again;) {
+        memset(labels, 0, kinds * sizeof *labels);
+        memset(bad, 0, kinds * sizeof *bad);
+        memset(layout->label + layout->mark_count, 0, layout->arrow_count * sizeof *layout->label);
+        for (size_t i = 0; i < layout->arrow_count; i++) {
+            uint16_t kind = layout->trace->entry[layout->arrow[i].entry].kind;
+            if (layout->arrow[i].shape == SHAPE_REPEATED) continue;
+            labels[kind]++;
+            bad[kind] += !label_arrow(layout, i, brevity[kind]);
+        }
+        again = false;
+        for (size_t k = 0; k < kinds; k++)
+            if (brevity[k] == IN_FULL ? bad[k] > 0
+                                      : brevity[k] == BARE_VALUES && 2 * bad[k] > labels[k])
+                brevity[k]++, again = true;
     }
-    return search.best;
+    free(brevity);
+    free(labels);
+    free(bad);
 }
 
 void layout_labels(struct layout *layout) {
     layout->label = layout_array(layout->mark_count + layout->arrow_count, sizeof *layout->label);
     for (size_t i = 0; i < layout->mark_count; i++) layout->label[i] = label_mark(layout, i);
-    for (size_t i = 0; i < layout->arrow_count; i++)
-        layout->label[layout->mark_count + i] = label_arrow(layout, i);
+    label_arrows(layout);
 }

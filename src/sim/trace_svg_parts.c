@@ -206,8 +206,9 @@ static void find_arrows(struct layout *layout) {
         const struct trace_entry *entry = &layout->trace->entry[layout->drawn[i]];
         if (entry->type != TR_SEND || arrived[i]) continue;
         int x = layout->x[i], y = layout->y[entry->process];
-        struct arrow arrow = {SHAPE_UNDER_WAY, x, y, x + layout->unit / 2,
-                              between(y, layout->y[entry->peer], 0.5), layout->drawn[i]};
+        struct arrow arrow = {
+            SHAPE_UNDER_WAY, x, y, x + layout->unit / 2, between(y, layout->y[entry->peer], 0.5),
+            layout->drawn[i]};
         if (layout->thin[i]) arrow = tick(layout, entry->process, entry->peer, x, arrow.entry);
         add_arrow(layout, arrow);
     }

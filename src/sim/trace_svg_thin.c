@@ -34,8 +34,8 @@ static void find_news(const struct layout *layout, bool *news) {
     for (size_t i = 0; i < layout->drawn_count; i++) {
         enum trace_type type = entry_at(layout, i)->type;
         bool changes = changes_state(layout, i, known);
-        news[i] = type == TR_RECEIVE || type == TR_TIMER ? changes
-                                                         : type != TR_SEND && type != TR_LOST;
+        news[i] =
+            type == TR_RECEIVE || type == TR_TIMER ? changes : type != TR_SEND && type != TR_LOST;
     }
     for (size_t i = layout->drawn_count; i-- > 0;) {
         const struct trace_entry *entry = entry_at(layout, i);
