@@ -81,7 +81,8 @@ static uint32_t limit_phi(const struct row *row, const struct cv_env *env) {
 /* ---- Hearing ---- */
 
 static void average(uint32_t *value, uint32_t sample) {
-    int64_t change = ((int64_t)sample - (int64_t)*value) / WEIGHT;
+    int64_t away = (int64_t)sample - (int64_t)*value;
+    int64_t change = (away + (away < 0 ? -WEIGHT / 2 : WEIGHT / 2)) / WEIGHT; /* to the nearest */
     *value = (uint32_t)((int64_t)*value + change);
 }
 

@@ -81,6 +81,30 @@ static void make_ring(struct topology *topology, bool two_way, struct arena *are
     }
 }
 
+/* A network that was given for a ring must be one; to the right is where its first edge leads. */
+static int make_cycle(struct topology *topology, const struct graph *graph, bool two_way,
+                      struct arena *arena) {
+    uint32_t n = topology->processes;
+    cv_pid(*ends)[2] = arena_take(arena, ((size_t)n + 1) * sizeof *ends);
+    for (size_t i = 0; i < graph->edge_count; i++)
+        for (int k = 0; k < 2; k++) {
+            cv_pid *of = ends[graph->edges[i][k]], other = graph->edges[i][1 - k];
+            if (of[0] && of[1]) return -1;
+            of[of[0] != 0] = other;
+        }
+    make_ring(topology, two_way, arena);
+    cv_pid before = CV_NOBODY, at = 1;
+    for (uint32_t step = 0; step < n; step++) {
+        cv_pid next = ends[at][0] == before || !ends[at][0] ? ends[at][1] : ends[at][0];
+        if (n == 2) next = 3 - at;
+        if (!next || (next == 1) != (step == n - 1)) return -1;
+        topology->neighbour[(size_t)(at - 1) * topology->degree] = next;
+        if (two_way) topology->neighbour[(size_t)(next - 1) * topology->degree + 1] = at;
+        before = at, at = next;
+    }
+    return 0;
+}
+
 uint32_t topology_parts(const struct topology *topology, const bool *gone,
                         const unsigned char *side, uint32_t *part) {
     uint32_t n = topology->processes, parts = 0;
@@ -205,8 +229,11 @@ static int make_network(struct topology *topology, const struct sim_config *conf
     bool ring = strcmp(name, "ring") == 0;
     if (needs == CV_COMPLETE && (strcmp(name, "complete") != 0 || config->network.vertices))
         return fail(error, config->algorithm->name, "needs a complete network", "");
-    if ((needs == CV_RING || needs == CV_TWO_WAY_RING) && (!ring || config->network.vertices))
+    bool two_way = needs == CV_TWO_WAY_RING, cycle = two_way || needs == CV_RING;
+    if (cycle && (!ring || (config->network.vertices &&
+                            make_cycle(topology, &config->network, two_way, arena) != 0)))
         return fail(error, config->algorithm->name, "needs a ring", "");
+    if (cycle && config->network.vertices) return 0;
     topology->complete = needs == CV_COMPLETE;
     if (topology->complete) return 0;
     if (needs != CV_GRAPH) return make_ring(topology, needs == CV_TWO_WAY_RING, arena), 0;

@@ -102,8 +102,9 @@ int layout_x(const struct layout *layout, uint64_t time_us);
 /* ---- The pieces of layout_open ---- */
 
 void layout_time(struct layout *layout); /* moment, x */
-/* Thins messages of which there are more than `many` alike; returns whether there were any. */
-bool layout_thin(struct layout *layout, size_t many);
+/* Thins messages of which there are more than `many` alike, but for the first `few` and the last;
+ * returns whether there were any. */
+bool layout_thin(struct layout *layout, size_t many, size_t few);
 void layout_parts(struct layout *layout);  /* span, mark, arrow */
 void layout_labels(struct layout *layout); /* label */
 

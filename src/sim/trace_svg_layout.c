@@ -156,7 +156,7 @@ static uint64_t typical_us(const struct layout *layout) {
     }
     uint64_t flight = median(values, flights);
     free(values);
-    if (gap > 4 * flight) return gap;
+    if (gap > 8 * flight) return gap;
     return flight ? flight : 1;
 }
 
@@ -222,9 +222,9 @@ int layout_x(const struct layout *layout, uint64_t time_us) {
 
 /* The wider the picture, the more counts as repeated. */
 static void thin_out(struct layout *layout) {
-    static const size_t many[] = {60, 20, 6};
+    static const size_t many[] = {60, 20, 6}, few[] = {3, 2, 1};
     for (int i = 0; i < 3 && layout->right > WIDE; i++)
-        if (layout_thin(layout, many[i])) layout_time(layout);
+        if (layout_thin(layout, many[i], few[i])) layout_time(layout);
 }
 
 void layout_open(struct layout *layout, const struct trace *trace) {

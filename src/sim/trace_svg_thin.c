@@ -6,8 +6,6 @@
 
 #include "sim/trace_svg.h"
 
-enum { FIRST_SHOWN = 2 };
-
 static const struct trace_entry *entry_at(const struct layout *layout, size_t place) {
     return &layout->trace->entry[layout->drawn[place]];
 }
@@ -51,15 +49,26 @@ static bool is_alike(const struct trace_entry *a, const struct trace_entry *b) {
            a->peer == b->peer;
 }
 
-/* Whether a sending is one of more than `many`, and neither among the first nor the last. */
-static bool is_repeated(const struct layout *layout, size_t place, size_t many) {
+/* Whether a sending is one of more than `many`, and neither among the first `few` nor the last. */
+static bool is_repeated(const struct layout *layout, size_t place, size_t many, size_t few) {
     size_t before = 0, behind = 0;
     for (size_t i = 0; i < layout->drawn_count; i++) {
         if (!is_alike(entry_at(layout, i), entry_at(layout, place))) continue;
         before += i < place;
         behind += i > place;
     }
-    return before + behind >= many && before >= FIRST_SHOWN && behind > 0;
+    return before + behind >= many && before >= few && behind > 0;
+}
+
+/* A message that is answered by one that is drawn is drawn too. */
+static void keep_questions(struct layout *layout) {
+    for (size_t i = 0; i < layout->drawn_count; i++) {
+        size_t cause = layout_find(layout, entry_at(layout, i)->cause);
+        if (entry_at(layout, i)->type != TR_SEND || layout->thin[i] || !layout->thin[cause])
+            continue;
+        layout->thin[cause] = false;
+        layout->thin[layout_find(layout, entry_at(layout, cause)->match)] = false;
+    }
 }
 
 /* A timeout is thinned that led to nothing but thinned messages. */
@@ -72,18 +81,21 @@ static void thin_timers(struct layout *layout, const bool *news) {
     }
 }
 
-bool layout_thin(struct layout *layout, size_t many) {
+bool layout_thin(struct layout *layout, size_t many, size_t few) {
     bool *news = layout_array(layout->drawn_count, sizeof *news), thinned = false;
     find_news(layout, news);
     for (size_t i = 0; i < layout->drawn_count; i++) {
         enum trace_type type = entry_at(layout, i)->type;
         size_t sending = layout_find(layout, entry_at(layout, i)->match);
         if (news[i]) continue;
-        if (type == TR_SEND) layout->thin[i] = is_repeated(layout, i, many);
+        if (type == TR_SEND) layout->thin[i] = is_repeated(layout, i, many, few);
         if (type == TR_RECEIVE || type == TR_LOST) layout->thin[i] = layout->thin[sending];
         thinned = thinned || layout->thin[i];
     }
-    if (thinned) thin_timers(layout, news);
+    if (thinned) {
+        keep_questions(layout);
+        thin_timers(layout, news);
+    }
     free(news);
     return thinned;
 }

@@ -55,6 +55,14 @@ directed() {
 check "a network from an edge list, its names the ids" edge_list
 check "a network from Graphviz" graphviz
 check "a directed one is refused" directed
+check "a ring, edge by edge" json '.leader == 9 and .messages == 16' \
+    c sim chang-roberts --edges 5-9,9-2,2-7,7-4,4-5 --json
+check "one that is no ring" says "needs a ring" 2 c sim chang-roberts --edges 5-9,9-2,2-7
+check "nor two rings" says "needs a ring" 2 c sim franklin --edges 1-2,2-3,3-1,4-5,5-6,6-4
+check "a ring of two" json '.leader == 8' c sim franklin --edges 8-3 --json
+third_column() { printf '1 2 0.5\n' >"$WORK/third" && says "third:1: more than two names" 2 c sim yo-yo --graph "$WORK/third"; }
+check "weights are not taken for processes" third_column
+check "sets in braces" says "not understood" 2 c sim yo-yo --edges 'a -- {b c}'
 check "a network in two parts: split-brain, by its name" json '.split_brain and .leader == null and
     .verdicts.uniqueness == "violated" and .uniqueness_within_parts == "held" and
     (.verdicts.why.uniqueness | startswith("split-brain"))' c sim yo-yo --edges 1-2,3-4 --json
