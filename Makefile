@@ -8,7 +8,7 @@ TEST_PACKAGES  := binutils clang-format help2man jq libcmocka-dev libxml2-utils 
 
 B       ?= build
 CC      := gcc
-CFLAGS  ?= -O2 -g
+CFLAGS  ?= -O3 -g
 # Whole-program optimization for the program itself; tests and mutants link the plain half of the objects.
 LTO     ?= -flto=2 -ffat-lto-objects
 ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wno-format-truncation \

@@ -63,10 +63,10 @@ static void grant_next(struct state *s, const struct cv_env *env, struct cv_out 
     cv_send(out, s->holder, GRANT, grant, .number = s->number, .fence = s->fence);
 }
 
-static void take_back(struct state *s, struct cv_out *out) {
+static void take_back(struct state *s, const struct cv_env *env, struct cv_out *out) {
     s->holder = CV_NOBODY;
     cv_save(out);
-    cv_timer_cancel(out, LEASE_TIMER);
+    if (env->option[LEASE]) cv_timer_cancel(out, LEASE_TIMER);
 }
 
 static void on_request(struct state *s, const struct cv_env *env, cv_pid p, uint64_t number,
@@ -74,7 +74,7 @@ static void on_request(struct state *s, const struct cv_env *env, cv_pid p, uint
     struct row *row = row_of(s, env, p);
     if (number <= row->number) return; /* a duplicate */
     row->number = number;
-    if (s->holder == p) take_back(s, out); /* it asks again, so its RELEASE was lost */
+    if (s->holder == p) take_back(s, env, out); /* it asks again, so its RELEASE was lost */
     if (!cv_queued(&s->queue, links(s, env), p)) cv_queue_push(&s->queue, links(s, env), p);
     grant_next(s, env, out);
 }
@@ -84,7 +84,7 @@ static void on_release(struct state *s, const struct cv_env *env, cv_pid p, uint
     struct row *row = row_of(s, env, p);
     if (env->option[REPLY]) cv_send(out, p, RELEASED, numbered, .number = number);
     if (s->holder == p && s->number == number) {
-        take_back(s, out);
+        take_back(s, env, out);
         grant_next(s, env, out);
     } else if (cv_queued(&s->queue, links(s, env), p) && row->number == number) {
         cv_queue_remove(&s->queue, links(s, env), p); /* it waited, crashed and came back */
@@ -99,7 +99,7 @@ static void serve(struct state *s, const struct cv_env *env, const struct cv_eve
         if (e->kind == REQUEST) on_request(s, env, e->from, m->number, out);
         if (e->kind == RELEASE) on_release(s, env, e->from, m->number, out);
     } else if (e->type == CV_TIMEOUT && s->holder) {
-        take_back(s, out);
+        take_back(s, env, out);
         grant_next(s, env, out);
     } else if (e->type == CV_RESTART && s->holder && env->option[LEASE]) {
         cv_timer(out, LEASE_TIMER, env->option[LEASE], env->option[LEASE]);

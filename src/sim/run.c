@@ -24,40 +24,13 @@ void sim_close(struct sim *sim) {
 
 /* ---- Events ---- */
 
-static uint32_t event_new(struct sim *sim) {
-    uint32_t index = sim->event_free;
-    if (index) {
-        sim->event_free = sim->event[index].node.next;
-        return index;
-    }
-    arena_extend(&sim->event_arena, sizeof(struct sim_event));
-    return sim->event_count++;
-}
-
 void sim_free(struct sim *sim, uint32_t index) {
     sim->event[index].node.next = sim->event_free;
     sim->event_free = index;
 }
 
-static inline uint32_t event_make(struct sim *sim, enum sim_event_type type, cv_pid process) {
-    uint32_t index = event_new(sim);
-    struct sim_event *event = &sim->event[index];
-    event->type = (uint8_t)type;
-    event->flags = type >= EV_CRASH_SOME ? EVENT_BACKGROUND : 0;
-    event->process = process;
-    event->from = event->size = event->arg = event->cause = 0;
-    sim->background += event->flags;
-    return index;
-}
-
-uint32_t sim_schedule(struct sim *sim, uint64_t time, enum sim_event_type type, cv_pid process) {
-    uint32_t index = event_make(sim, type, process);
-    wheel_insert(&sim->wheel, index, time);
-    return index;
-}
-
 uint32_t sim_schedule_next(struct sim *sim, enum sim_event_type type, cv_pid process) {
-    uint32_t index = event_make(sim, type, process);
+    uint32_t index = sim_event_new(sim, type, process);
     wheel_insert_first(&sim->wheel, index);
     return index;
 }
@@ -220,7 +193,9 @@ static void apply_timers(struct sim *sim, cv_pid p, enum sim_machine m, uint32_t
 static inline void save(struct sim *sim, const struct machine_state *of) {
     const unsigned char *from = sim->state + of->state;
     unsigned char *to = sim->state + of->saved;
-    for (uint32_t i = 0; i < of->durable; i += 4) memcpy(to + i, from + i, 4);
+    uint32_t i = 0;
+    for (; i + 8 <= of->durable; i += 8) memcpy(to + i, from + i, 8);
+    if (i < of->durable) memcpy(to + i, from + i, 4);
 }
 
 static void apply_tells(struct sim *sim, cv_pid p, enum sim_machine m) {
@@ -373,7 +348,7 @@ static enum run_end loop(struct sim *sim) {
     for (;;) {
         if (sim->wheel.count == sim->background && !failing)
             return sim->load->served(sim) ? ALL_SERVED : AT_REST;
-        if (!rests && sim->load->served(sim)) return ALL_SERVED;
+        if (!rests && !sim->outstanding && sim->load->served(sim)) return ALL_SERVED;
         if (sim->result.events >= config->event_limit) return EVENT_LIMIT;
         uint32_t index = wheel_pop(&sim->wheel);
         uint64_t now = sim_now(sim);

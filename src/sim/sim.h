@@ -195,7 +195,28 @@ bool sim_violated(const struct sim *sim);
 /* ---- Between the simulator's files ---- */
 
 /* run.c */
-uint32_t sim_schedule(struct sim *sim, uint64_t time, enum sim_event_type type, cv_pid process);
+static inline uint32_t sim_event_new(struct sim *sim, enum sim_event_type type, cv_pid process) {
+    uint32_t index = sim->event_free;
+    if (index) {
+        sim->event_free = sim->event[index].node.next;
+    } else {
+        arena_extend(&sim->event_arena, sizeof(struct sim_event));
+        index = sim->event_count++;
+    }
+    struct sim_event *event = &sim->event[index];
+    event->type = (uint8_t)type;
+    event->flags = type >= EV_CRASH_SOME ? EVENT_BACKGROUND : 0;
+    event->process = process;
+    event->from = event->size = event->arg = event->cause = 0;
+    sim->background += event->flags;
+    return index;
+}
+static inline uint32_t sim_schedule(struct sim *sim, uint64_t time, enum sim_event_type type,
+                                    cv_pid process) {
+    uint32_t index = sim_event_new(sim, type, process);
+    wheel_insert(&sim->wheel, index, time);
+    return index;
+}
 /* Adds to the trace, when somebody is looking, and returns the entry; else 0. */
 uint32_t sim_note(struct sim *sim, enum trace_type type, cv_pid p, cv_pid peer, uint64_t arg);
 /* Before everything else. */
