@@ -151,6 +151,7 @@ struct sim {
     uint32_t heal;             /* EV_HEAL under way */
     const unsigned char *side; /* of a partition, by pid; NULL: none */
     unsigned char *random_side;
+    bool plain; /* the network only delays */
     struct channel *channel;
     size_t channel_count;
     struct fifo_slot *fifo, *fifo_spare;
