@@ -4,7 +4,7 @@ VERSION := 0.1.0
 # What the build, and what the tests and benchmarks need beyond it: Debian 12 packages.
 BUILD_PACKAGES := gcc libc6-dev libjansson-dev
 BENCH_PACKAGES := g++ jq libsimgrid-dev time
-TEST_PACKAGES  := binutils clang-format help2man jq libcmocka-dev libxml2-utils man-db
+TEST_PACKAGES  := binutils clang-format git help2man jq libcmocka-dev libxml2-utils
 
 B       ?= build
 CC      := gcc
@@ -60,23 +60,28 @@ test-deps: deps
 
 # ---- Building ----
 $(B)/conclave: $(OBJECTS)
-	$(CC) $(ALL_CFLAGS) $(LTO) -o $@ $^ $(LDLIBS)
+	@echo "  LINK  $@"
+	@$(CC) $(ALL_CFLAGS) $(LTO) -o $@ $^ $(LDLIBS)
 
 $(B)/obj/%.o: src/%.c | deps
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LTO) -MMD -MP -c -o $@ $<
+	@echo "  CC    $<"
+	@$(CC) $(ALL_CFLAGS) $(LTO) -MMD -MP -c -o $@ $<
 
 # The texts of `conclave explain` are the sources' own.
-$(B)/obj/cli/explanations.c: scripts/explanations.awk $(EXPLAINED)
+$(B)/obj/cli/explanations.c: scripts/explanations.awk $(EXPLAINED) | deps
 	@mkdir -p $(@D)
-	LC_ALL=C awk -f scripts/explanations.awk $(EXPLAINED) >$@
+	@echo "  AWK   $@"
+	@LC_ALL=C awk -f scripts/explanations.awk $(EXPLAINED) >$@
 
-$(B)/obj/cli/explanations.o: $(B)/obj/cli/explanations.c
-	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+$(B)/obj/cli/explanations.o: $(B)/obj/cli/explanations.c | deps
+	@echo "  CC    $<"
+	@$(CC) $(ALL_CFLAGS) -c -o $@ $<
 
 $(B)/tests/%: tests/unit/%.c $(LIBRARY) | test-deps
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
+	@echo "  TEST  $@"
+	@$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
 
 -include $(OBJECTS:.o=.d) $(UNIT_TESTS:=.d)
 
@@ -103,13 +108,15 @@ bench: all
 # ---- Manual pages: from --help, which is their one source ----
 man: test-deps $(MANUALS)
 
-$(B)/man/conclave.1: $(B)/conclave
+$(B)/man/conclave.1: $(B)/conclave | test-deps
 	@mkdir -p $(@D)
-	help2man --no-info --name "locks and leaders for distributed programs" -o $@ $<
+	@echo "  MAN   $@"
+	@help2man --no-info --name "locks and leaders for distributed programs" -o $@ $<
 
-$(B)/man/conclave-%.1: $(B)/conclave
+$(B)/man/conclave-%.1: $(B)/conclave | test-deps
 	@mkdir -p $(@D)
-	help2man --no-info --name "$$($< $* --summary)" --version-string "conclave $(VERSION)" \
+	@echo "  MAN   $@"
+	@help2man --no-info --name "$$($< $* --summary)" --version-string "conclave $(VERSION)" \
 	    -o $@ "$< $*"
 
 format: test-deps
