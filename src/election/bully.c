@@ -41,7 +41,7 @@ enum { CALM, ASKING, ANSWERED, ANNOUNCED }; /* a leader and those who follow it 
     F(R, u64, standing, SHOWN)
 #define STATE_FIELDS(F, R)                                                                         \
     F(R, pid, leader, SHOWN)                                                                       \
-    F(R, u32, phase, SHOWN)                                                                        \
+    F(R, u32, phase, NAMED("calm|asking|answered|announced"))                                      \
     F(R, u64, uptime, INNER)   /* in periods */                                                    \
     F(R, u64, standing, INNER) /* the uptime when the election began that it is in */
 #define ROW_FIELDS(F, R) F(R, u8, down, INNER) /* as the failure detector says */

@@ -29,7 +29,7 @@ enum { ELECTION, ELECTED, KINDS };
 #define ELECTED_FIELDS(F, R) F(R, u64, id, SHOWN)
 #define STATE_FIELDS(F, R)                                                                         \
     F(R, u64, leader, SHOWN)                                                                       \
-    F(R, u64, participant, SHOWN)
+    F(R, u64, participant, NAMED("no|yes"))
 
 CV_RECORD(election, ELECTION_FIELDS);
 CV_RECORD(elected, ELECTED_FIELDS);

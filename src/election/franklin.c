@@ -39,7 +39,7 @@ enum { BEST, BEATEN, ALONE }; /* so far */
     F(R, u64, early_left_id, INNER)                                                                \
     F(R, u64, early_left_weight, INNER)                                                            \
     F(R, u32, round, SHOWN)                                                                        \
-    F(R, u8, active, SHOWN)                                                                        \
+    F(R, u8, active, NAMED("no|yes"))                                                              \
     F(R, u8, passive, INNER)                                                                       \
     F(R, u8, heard, INNER) /* bit per direction: what goes that way has come, in this round */     \
     F(R, u8, outcome, INNER)

@@ -38,7 +38,7 @@ enum { BOTH_WAYS = 1 << TO_THE_RIGHT | 1 << TO_THE_LEFT, PHASE_MAX = 31 };
 #define STATE_FIELDS(F, R)                                                                         \
     F(R, u64, leader, SHOWN)                                                                       \
     F(R, u32, phase, SHOWN)                                                                        \
-    F(R, u8, active, SHOWN)                                                                        \
+    F(R, u8, active, NAMED("no|yes"))                                                              \
     F(R, u8, passive, INNER)                                                                       \
     F(R, u16, back, INNER) /* bit per direction: the IN that goes that way has come */
 

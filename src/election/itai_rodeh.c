@@ -25,12 +25,12 @@ enum { LOT, LEADER, KINDS };
     F(R, u32, round, SHOWN)                                                                        \
     F(R, u32, lot, SHOWN)                                                                          \
     F(R, u32, hops, SHOWN)                                                                         \
-    F(R, u32, unique, SHOWN)
+    F(R, u32, unique, NAMED("no|yes"))
 #define LEADER_FIELDS(F, R) F(R, u64, hops, INNER)
 #define STATE_FIELDS(F, R)                                                                         \
     F(R, u32, round, SHOWN)                                                                        \
     F(R, u32, lot, SHOWN) /* 0: not drawn yet */                                                   \
-    F(R, u8, active, SHOWN)                                                                        \
+    F(R, u8, active, NAMED("no|yes"))                                                              \
     F(R, u8, passive, INNER)                                                                       \
     F(R, u16, decided, INNER)
 

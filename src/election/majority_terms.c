@@ -32,12 +32,12 @@ enum { FOLLOWER, PRE_CANDIDATE, CANDIDATE, LEADER };
 #define CALL_FIELDS(F, R) F(R, u32, term, SHOWN)
 #define REPLY_FIELDS(F, R)                                                                         \
     F(R, u32, term, SHOWN)                                                                         \
-    F(R, u32, yes, SHOWN)
+    F(R, u32, yes, NAMED("no|yes"))
 #define STATE_FIELDS(F, R)                                                                         \
     F(R, u32, term, SHOWN)                                                                         \
     F(R, pid, vote, SHOWN) /* in this term; durable up to here */                                  \
     F(R, pid, leader, SHOWN)                                                                       \
-    F(R, u16, role, SHOWN)                                                                         \
+    F(R, u16, role, NAMED("follower|pre-candidate|candidate|leader"))                              \
     F(R, u16, sheltered, INNER) /* heard from a leader, or voted, within the election timeout */   \
     F(R, u64, backing, INNER)   /* weight of those who said yes */                                 \
     F(R, u64, total, INNER)     /* weight of all */

@@ -39,7 +39,7 @@ enum { ASLEEP, AWAITS_FIRST, AWAITS_SECOND, PASSIVE };
     F(R, u64, left, INNER) /* of the left active neighbour */                                      \
     F(R, u64, left_weight, INNER)                                                                  \
     F(R, u32, round, SHOWN)                                                                        \
-    F(R, u16, active, SHOWN)                                                                       \
+    F(R, u16, active, NAMED("no|yes"))                                                             \
     F(R, u16, phase, INNER)
 
 CV_RECORD(value, VALUE_FIELDS);

@@ -21,9 +21,9 @@ enum { VOTE_FOR_ME, WE_HAVE_A_LEADER, KINDS };
 /* The hops are for the reader of a trace: a process that counted them would have to know N. */
 #define PLAIN_FIELDS(F, R) F(R, u64, hops, SHOWN)
 #define STATE_FIELDS(F, R)                                                                         \
-    F(R, u8, candidate, SHOWN)                                                                     \
-    F(R, u8, elected, SHOWN)                                                                       \
-    F(R, u8, installed, SHOWN)                                                                     \
+    F(R, u8, candidate, NAMED("no|yes"))                                                           \
+    F(R, u8, elected, NAMED("no|yes"))                                                             \
+    F(R, u8, installed, NAMED("no|yes"))                                                           \
     F(R, u8, follows, INNER) /* it knows that there is a leader */
 
 CV_RECORD(plain, PLAIN_FIELDS);

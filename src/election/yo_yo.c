@@ -36,8 +36,8 @@ enum { KEPT, REDUNDANT, LEAF }; /* what becomes of an edge with the answer on it
     F(R, u64, round, SHOWN)
 #define ANSWER_FIELDS(F, R)                                                                        \
     F(R, u32, round, SHOWN)                                                                        \
-    F(R, u16, yes, SHOWN)                                                                          \
-    F(R, u16, cut, SHOWN)
+    F(R, u16, yes, NAMED("no|yes"))                                                                \
+    F(R, u16, cut, NAMED("no|yes"))
 #define LEADER_FIELDS(F, R) F(R, u64, id, SHOWN)
 #define STATE_FIELDS(F, R)                                                                         \
     F(R, u64, leader_id, SHOWN)                                                                    \

@@ -22,7 +22,7 @@ enum { TIMER, TIMERS };
 #define NUMBERED_FIELDS(F, R) F(R, u64, number, SHOWN)
 #define VOTE_FIELDS(F, R)                                                                          \
     F(R, u64, number, SHOWN)                                                                       \
-    F(R, u64, yes, SHOWN)
+    F(R, u64, yes, NAMED("no|yes"))
 #define STATE_FIELDS(F, R)                                                                         \
     F(R, u64, number, INNER) /* of my last request; at a coordinator, of the holder's */           \
     F(R, pid, holder, SHOWN) /* durable up to here */                                              \

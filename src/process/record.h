@@ -30,6 +30,7 @@ struct cv_field {
     const char *name;
     uint16_t offset;
     uint8_t type, audience;
+    const char *values; /* names for 0, 1, ... as "no|yes"; NULL: a number is a number */
 };
 
 struct cv_record {
@@ -61,7 +62,10 @@ struct cv_record {
 #define CV_MEMBER_(R, TYPE, NAME, AUDIENCE) CV_CTYPE_##TYPE NAME;
 #define CV_SIZE_(R, TYPE, NAME, AUDIENCE)   +sizeof(CV_CTYPE_##TYPE)
 #define CV_FIELD_(R, TYPE, NAME, AUDIENCE)                                                         \
-    {#NAME, (uint16_t)offsetof(struct R, NAME), CV_TAG_##TYPE, CV_##AUDIENCE},
+    {#NAME, (uint16_t)offsetof(struct R, NAME), CV_TAG_##TYPE, CV_FOR_##AUDIENCE},
+#define CV_FOR_INNER         CV_INNER, NULL
+#define CV_FOR_SHOWN         CV_SHOWN, NULL
+#define CV_FOR_NAMED(VALUES) CV_SHOWN, VALUES /* F(R, u32, phase, NAMED("idle|waiting")) */
 #define CV_RECORD(R, LIST)                                                                         \
     struct R {                                                                                     \
         LIST(CV_MEMBER_, R)                                                                        \

@@ -61,21 +61,39 @@ static void put_queue(struct printer *out, const struct cv_queue *queue, struct 
     put(out, "]");
 }
 
+/* The k-th of the names between bars; the number itself when there are not so many. */
+static void put_named(struct printer *out, const char *values, uint64_t k) {
+    char text[ROSTER_NAME_MAX];
+    uint64_t left = k;
+    for (; left && *values; left--) {
+        values += strcspn(values, "|");
+        values += *values == '|';
+    }
+    if (*values)
+        snprintf(text, sizeof text, "%.*s", (int)strcspn(values, "|"), values);
+    else
+        snprintf(text, sizeof text, "%llu", (unsigned long long)k);
+    put(out, text);
+}
+
+static uint64_t number_at(const struct cv_field *field, const void *at) {
+    switch (field->type) {
+    case CV_U8: return *(const uint8_t *)at;
+    case CV_U16: return *(const uint16_t *)at;
+    case CV_U32: return *(const uint32_t *)at;
+    default: return *(const uint64_t *)at;
+    }
+}
+
 static void put_value(struct printer *out, const struct cv_field *field, const unsigned char *at,
                       struct cv_links links) {
     char text[ROSTER_NAME_MAX];
     switch ((enum cv_type)field->type) {
-    case CV_U8: snprintf(text, sizeof text, "%u", *at); break;
-    case CV_U16: snprintf(text, sizeof text, "%u", *(const uint16_t *)(const void *)at); break;
-    case CV_U32: snprintf(text, sizeof text, "%u", *(const uint32_t *)(const void *)at); break;
-    case CV_U64:
-        snprintf(text, sizeof text, "%llu", *(const unsigned long long *)(const void *)at);
-        break;
-    case CV_PID: roster_name(out->roster, *(const cv_pid *)(const void *)at, text); break;
-    case CV_QUEUE: put_queue(out, (const void *)at, links); return;
-    case CV_LINK: return;
+    case CV_PID: put(out, roster_name(out->roster, *(const cv_pid *)(const void *)at, text)); break;
+    case CV_QUEUE: put_queue(out, (const void *)at, links); break;
+    case CV_LINK: break;
+    default: put_named(out, field->values ? field->values : "", number_at(field, at)); break;
     }
-    put(out, text);
 }
 
 /* Where the rows keep their links, for queues to be followed. */
