@@ -70,6 +70,14 @@ static void act(struct sim *sim, const struct sim_action *action) {
     sim->outstanding++;
 }
 
+/* The process with that id: mostly the last to be elected. */
+static cv_pid bearer(const struct sim *sim, uint64_t id) {
+    cv_pid p = sim->election.latest;
+    if (p && sim->topology.ids[p] == id) return p;
+    for (p = sim->roster.processes; p && sim->topology.ids[p] != id;) p--;
+    return p;
+}
+
 static void told(struct sim *sim, cv_pid p, const struct cv_tell *tell) {
     uint64_t before = sim->election.decided_us;
     election_judge_told(&sim->election, sim_now(sim), p, tell);
@@ -79,6 +87,7 @@ static void told(struct sim *sim, cv_pid p, const struct cv_tell *tell) {
                            : tell->what == CV_FOLLOWS ? TR_FOLLOWS
                                                       : TR_LEADERLESS;
     uint32_t entry = sim_note(sim, type, p, CV_NOBODY, tell->arg);
+    if (entry && type == TR_FOLLOWS) sim->trace->entry[entry].peer = bearer(sim, tell->arg);
     if (entry) sim->trace->entry[entry].term = tell->term;
 }
 

@@ -65,6 +65,13 @@ void trace_state(struct trace *trace, uint32_t entry, const void *state, uint32_
     trace->entry[entry].note = (uint32_t)at;
 }
 
+const char *number_word(uint32_t number, char buffer[NUMBER_WORD_MAX]) {
+    static const char *const words[] = {"none", "one", "two", "three", "four", "five"};
+    if (number < sizeof words / sizeof words[0]) return words[number];
+    snprintf(buffer, NUMBER_WORD_MAX, "%u", number);
+    return buffer;
+}
+
 char *trace_message(const struct trace *trace, const struct trace_entry *entry, char *buffer,
                     size_t size) {
     const struct cv_record *record = &trace->algorithm->messages[entry->kind];

@@ -15,7 +15,7 @@ enum trace_type {
     TR_DONE,       /* process: its application is done */
     TR_CAMPAIGN,   /* process: its application wants an election */
     TR_ELECTED,    /* process leads; arg: its id; term */
-    TR_FOLLOWS,    /* process follows another; arg: that one's id; term */
+    TR_FOLLOWS,    /* process follows peer, when it is known; arg: its id; term */
     TR_LEADERLESS, /* process knows of no leader any more */
     TR_SEND,       /* process to peer: kind, body; match: the first arrival, 0: none yet */
     TR_RECEIVE,    /* process from peer: kind, body; match: the sending */
@@ -84,6 +84,8 @@ static inline bool trace_shows(const struct trace *trace, size_t index) {
     return !trace->cut || trace->entry[index].kept;
 }
 
+enum { NUMBER_WORD_MAX = 16 };
+const char *number_word(uint32_t number, char buffer[NUMBER_WORD_MAX]); /* "two" */
 /* "GRANT number=1 fence=7" */
 char *trace_message(const struct trace *trace, const struct trace_entry *entry, char *buffer,
                     size_t size);

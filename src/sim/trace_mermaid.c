@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/utf8.h"
-#include "sim/trace_svg.h"
+#include "sim/trace.h"
 
 /* Viewers refuse a diagram of more than 50,000 letters. */
 enum { STEPS_MAX = 400, TEXT_MAX = 120 };
@@ -18,10 +18,9 @@ struct diagram {
     bool *occurs, *inside; /* by pid */
     uint32_t *state;       /* by pid: what its last note said, a place in trace.text */
     uint32_t inside_count;
-    bool *leads;         /* by pid */
-    uint32_t *term;      /* by pid: in which it leads */
-    uint64_t *leader_id; /* by pid */
-    cv_pid first, last;  /* of those that occur */
+    bool *leads;        /* by pid */
+    uint32_t *term;     /* by pid: in which it leads */
+    cv_pid first, last; /* of those that occur */
     bool red;
 };
 
@@ -330,9 +329,9 @@ static void show_election(struct diagram *d, const struct trace_entry *entry) {
     case TR_CAMPAIGN: note(d, entry->process, entry->process, "wants an election"); break;
     case TR_ELECTED: note(d, entry->process, entry->process, "👑 leads%s", term); break;
     case TR_FOLLOWS:
-        if (entry->arg)
+        if (entry->peer)
             note(d, entry->process, entry->process, "follows %s%s",
-                 leader_name(&d->trace->roster, d->leader_id, entry->arg, leader), term);
+                 roster_name(&d->trace->roster, entry->peer, leader), term);
         else
             note(d, entry->process, entry->process, "knows that there is a leader%s", term);
         break;
@@ -395,7 +394,6 @@ void trace_write_mermaid(const struct trace *trace, const char *title, FILE *out
     d.leads = calloc(processes, sizeof *d.leads);
     d.term = calloc(processes, sizeof *d.term);
     cv_assert(d.occurs && d.inside && d.state && d.leads && d.term);
-    d.leader_id = leader_ids(trace);
     find_participants(&d);
     if (title && *title) put_title(title, out);
     fputs("```mermaid\nsequenceDiagram\n", out);
@@ -412,5 +410,4 @@ void trace_write_mermaid(const struct trace *trace, const char *title, FILE *out
     free(d.state);
     free(d.leads);
     free(d.term);
-    free(d.leader_id);
 }

@@ -90,7 +90,6 @@ struct layout {
     struct arrow *arrow;
     size_t span_count, mark_count, arrow_count;
     struct label *label; /* one for each mark, then one for each arrow */
-    uint64_t *leader_id; /* by pid */
     bool occurs[SHAPES];
 };
 
@@ -115,16 +114,6 @@ void *layout_array(size_t count, size_t item);
 /* How wide a text is in the small letters of labels, and in a font of `size` pixels. */
 enum { LABEL_SIZE = 11 };
 int text_width(const char *text, int size);
-
-/* ---- Words for people ---- */
-
-/* By pid: the id with which a process led, 0 when it never did.  To be freed. */
-uint64_t *leader_ids(const struct trace *trace);
-/* The name of the one process that led with this id, or "id 5". */
-char *leader_name(const struct roster *roster, const uint64_t *ids, uint64_t id,
-                  char buffer[ROSTER_NAME_MAX]);
-enum { NUMBER_WORD_MAX = 16 };
-const char *number_word(uint32_t number, char buffer[NUMBER_WORD_MAX]); /* "two" */
 
 /* ---- Drawing ---- */
 

@@ -109,7 +109,7 @@ static void describe_mark(const struct layout *layout, const struct mark *mark,
                           char text[LABEL_MAX]) {
     const struct trace *trace = layout->trace;
     const struct trace_entry *entry = &trace->entry[mark->entry];
-    char peer[ROSTER_NAME_MAX], leader[ROSTER_NAME_MAX], term[32] = "";
+    char peer[ROSTER_NAME_MAX], term[32] = "";
     unsigned long long arg = entry->arg;
     roster_name(&trace->roster, entry->peer, peer);
     if (entry->term) snprintf(term, sizeof term, " in term %u", entry->term);
@@ -122,9 +122,8 @@ static void describe_mark(const struct layout *layout, const struct mark *mark,
     case SHAPE_CAMPAIGN: snprintf(text, LABEL_MAX, "wants an election"); break;
     case SHAPE_ELECTED: snprintf(text, LABEL_MAX, "leads%s", term); break;
     case SHAPE_FOLLOWS:
-        if (arg)
-            snprintf(text, LABEL_MAX, "follows %s%s",
-                     leader_name(&trace->roster, layout->leader_id, arg, leader), term);
+        if (entry->peer)
+            snprintf(text, LABEL_MAX, "follows %s%s", peer, term);
         else
             snprintf(text, LABEL_MAX, "knows of a leader%s", term);
         break;

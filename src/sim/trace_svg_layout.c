@@ -229,7 +229,6 @@ static void thin_out(struct layout *layout) {
 
 void layout_open(struct layout *layout, const struct trace *trace) {
     *layout = (struct layout){.trace = trace};
-    layout->leader_id = leader_ids(trace);
     choose_entries(layout);
     place_lines(layout);
     layout_time(layout);
@@ -242,7 +241,6 @@ void layout_close(struct layout *layout) {
     free(layout->drawn);
     free(layout->x);
     free(layout->thin);
-    free(layout->leader_id);
     free(layout->y);
     free(layout->moment);
     free(layout->span);

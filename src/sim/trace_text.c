@@ -15,8 +15,8 @@ static void describe(const struct trace *trace, const struct trace_entry *entry,
         if (entry->term) fprintf(out, " in term %u", entry->term);
         break;
     case TR_FOLLOWS:
-        if (entry->arg)
-            fprintf(out, "  %s follows %llu", name, (unsigned long long)entry->arg);
+        if (entry->peer)
+            fprintf(out, "  %s follows %s", name, peer);
         else
             fprintf(out, "  %s knows that there is a leader", name);
         if (entry->term) fprintf(out, " in term %u", entry->term);
