@@ -54,11 +54,15 @@ static void print(const struct table *table) {
         putchar('\n');
         last = row->algorithm;
     }
-    puts(
-        "\nAll processes initiate; random ids on rings and networks; a message takes one hop of "
-        "time.\n"
-        "Means over the runs; rounds: the most in any run.  Formulas: the mean where one is known\n"
-        "(chang-roberts), else the bound.");
+    puts("\nAll processes initiate; random ids on rings and networks; a message takes one hop of "
+         "time.\n"
+         "Means over the runs; rounds: the most in any run.");
+    for (size_t i = 0; i < table->count; i++) {
+        const struct cv_algorithm *algorithm = table->rows[i].algorithm;
+        const char *text = election_note(algorithm);
+        bool first = i == 0 || table->rows[i - 1].algorithm != algorithm;
+        if (text && first) printf("%s: %s.\n", algorithm->name, text);
+    }
 }
 
 static void plot(const struct table *table, const char *path) {
@@ -96,7 +100,7 @@ int compare_elections(uint64_t seed, bool as_json, const char *plot_path) {
             struct election_cost *row = &table.rows[table.count++];
             if (progress) progress(table.count, catalogue_count * SIZES);
             election_measure(&sim, catalogue[a], sizes[s], seed, row);
-            if (!election_affordable(row)) break;
+            if (!election_affordable(row, s ? row - 1 : NULL)) break;
         }
     }
     if (progress) progress(table.count, table.count);

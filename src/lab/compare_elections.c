@@ -26,20 +26,27 @@ static double of_bully(double n) { return n * (n - 1) + n - 1; }
 
 static const struct {
     const char *name;
-    double (*messages)(double n);
+    double (*messages)(double n); /* NULL: no formula gives a number */
+    const char *note;
 } formulas[] = {
-    {"chang-roberts", of_chang_roberts},
-    {"franklin", of_franklin},
-    {"hirschberg-sinclair", of_hirschberg},
-    {"peterson", of_peterson},
-    {"ring-list", of_list},
-    {"ring-coordinator", of_ring_coordinator},
-    {"bully", of_bully},
+    {"ring-anonymous", NULL, "all start, so all are elected: that is what it is there to show"},
+    {"ring-list", of_list, "the formula is N^2 + N"},
+    {"ring-coordinator", of_ring_coordinator, "the formula is 2N for each of N initiators"},
+    {"chang-roberts", of_chang_roberts, "the formula is the mean, N H(N) + N"},
+    {"franklin", of_franklin, "the formula is the bound, 2N (floor(log2 N) + 1) + N"},
+    {"hirschberg-sinclair", of_hirschberg, "the formula is the bound, 8N (1 + ceil(log2 N)) + N"},
+    {"peterson", of_peterson, "the formula is the bound, 2N (floor(log2 N) + 1) + N"},
+    {"bully", of_bully, "the formula is N(N-1) + N-1: everyone asks all above it, and is answered"},
+    {"majority-terms", NULL,
+     "all stand at once, so votes split and terms are repeated, with heartbeats"},
+    {"invitation", NULL, "everyone begins as a group of one, and groups merge"},
+    {"yo-yo", NULL, "on random networks with four neighbours on average"},
 };
 
 static double formula(const struct cv_algorithm *algorithm, double n) {
     for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++)
-        if (strcmp(formulas[i].name, algorithm->name) == 0) return formulas[i].messages(n);
+        if (strcmp(formulas[i].name, algorithm->name) == 0 && formulas[i].messages)
+            return formulas[i].messages(n);
     return NAN;
 }
 
@@ -87,6 +94,13 @@ void election_measure(struct sim *sim, const struct cv_algorithm *algorithm, uin
     config_free(&config);
 }
 
-bool election_affordable(const struct election_cost *cost) {
-    return cost->messages.mean <= MESSAGES_MAX / 2;
+bool election_affordable(const struct election_cost *cost, const struct election_cost *before) {
+    double growth = before ? cost->messages.mean / before->messages.mean : 16;
+    return cost->messages.mean * growth <= 3 * MESSAGES_MAX;
+}
+
+const char *election_note(const struct cv_algorithm *algorithm) {
+    for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++)
+        if (strcmp(formulas[i].name, algorithm->name) == 0) return formulas[i].note;
+    return NULL;
 }

@@ -17,7 +17,9 @@ struct election_cost {
 /* Runs one election at one size, all processes initiating, over as many seeds as is reasonable. */
 void election_measure(struct sim *sim, const struct cv_algorithm *algorithm, uint64_t processes,
                       uint64_t seed, struct election_cost *cost);
-/* Whether the next size, four times this one, still ends in reasonable time. */
-bool election_affordable(const struct election_cost *cost);
+/* Whether the next size, growing as from the size before (NULL: none), ends in reasonable time. */
+bool election_affordable(const struct election_cost *cost, const struct election_cost *before);
+/* What one should know of these figures; NULL: nothing. */
+const char *election_note(const struct cv_algorithm *algorithm);
 
 #endif

@@ -123,3 +123,17 @@ explained() {
 check "every algorithm is explained, with what breaks it" explained
 listed() { json 'all(.[]; .summary and .topology and .cost and .tolerates and .paper)' c list --json; }
 check "the list is complete" listed
+
+# The measured table: exact where the formula is exact, below it where it is a bound.
+compared() {
+    c compare --elections --json --plot "$WORK/plot.svg" >"$WORK/compared.json" && xmllint --noout "$WORK/plot.svg" &&
+        jq -e '
+            (map(select(.algorithm == "ring-list" or .algorithm == "bully")) | length > 8 and
+                all(.[]; .messages == .formula_value)) and
+            (map(select(.algorithm == "franklin" or .algorithm == "hirschberg-sinclair" or
+                .algorithm == "peterson")) | length == 24 and all(.[]; .messages_max <= .formula_value)) and
+            (map(select(.algorithm == "chang-roberts" and .runs == 200)) | length == 5 and
+                all(.[]; .interval_95[0] <= 1.02 * .formula_value and .interval_95[1] >= 0.98 * .formula_value)) and
+            all(.[]; .violated == 0 or .algorithm == "ring-anonymous")' "$WORK/compared.json" >/dev/null
+}
+check "every election, measured beside its formula" compared

@@ -145,3 +145,12 @@ check "requests of the dead are made by the living" json '.entries == 2' "$CONCL
 check "delays of centuries" json '.entries == 40' "$CONCLAVE" sim central --entries 40 --delay 1000000000s --json
 check "delays without bound" exits 0 "$CONCLAVE" sim central --delay lognormal:1d,10 --entries 40
 check "arrivals that hardly come" exits 0 "$CONCLAVE" sim central --arrivals 1e-20/s --entries 2
+
+# The measured table of the locks.
+check "every lock, measured beside its formula" json '
+    (map(.algorithm) | unique | length) == 15 and
+    all(.[] | select(.algorithm == "central" or .algorithm == "lamport" or .algorithm == "ricart-agrawala");
+        .messages_per_entry == .messages_formula_value) and
+    all(.[] | select(.algorithm == "quorum" and .load == "light");
+        .messages_per_entry == .messages_formula_value and .delay_hops_mean == 2)' \
+    "$CONCLAVE" compare --processes 3,5 --json
