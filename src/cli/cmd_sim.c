@@ -7,19 +7,20 @@
 #include "cli/report.h"
 #include "sim/scenario.h"
 
-enum { /* option keys; the first two ranges are indexed by the tables they come from */
-       KEY_SETTING = 0x1000,
-       KEY_OPTION = 0x2000,
-       KEY_SCENARIO = 0x3000,
-       KEY_AT,
-       KEY_TRACE,
-       KEY_OUTPUT,
-       KEY_CUT,
-       KEY_RUNS,
-       KEY_JOBS,
-       KEY_SHARE,
-       KEY_JUDGE,
-       KEY_GAPS,
+/* Option keys; the first two ranges are indexed by the tables they come from. */
+enum {
+    KEY_SETTING = 0x1000,
+    KEY_OPTION = 0x2000,
+    KEY_SCENARIO = 0x3000,
+    KEY_AT,
+    KEY_TRACE,
+    KEY_OUTPUT,
+    KEY_CUT,
+    KEY_RUNS,
+    KEY_JOBS,
+    KEY_SHARE,
+    KEY_JUDGE,
+    KEY_GAPS,
 };
 
 enum { RUNS_MAX = 1000000000, JOBS_MAX = 256 };

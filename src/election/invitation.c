@@ -31,14 +31,15 @@
 enum { ARE_YOU_COORDINATOR, COORDINATOR, ARE_YOU_THERE, HERE, INVITATION, ACCEPT, READY, KINDS };
 enum { TRANSMISSION, PROCESSING, PERIOD, OPTIONS };
 enum { PERIOD_TIMER, ANSWER_TIMER, TIMERS };
-enum { /* phases; the first three are those of a coordinator that can be invited */
-       COORDINATES,
-       LOOKS,     /* waits for COORDINATOR */
-       HESITATES, /* lets better ones go first */
-       GATHERS,   /* waits for ACCEPT */
-       JOINS,     /* waits for READY */
-       MEMBER,
-       CHECKS, /* waits for HERE */
+/* Phases; the first three are those of a coordinator that can be invited. */
+enum {
+    COORDINATES,
+    LOOKS,     /* waits for COORDINATOR */
+    HESITATES, /* lets better ones go first */
+    GATHERS,   /* waits for ACCEPT */
+    JOINS,     /* waits for READY */
+    MEMBER,
+    CHECKS, /* waits for HERE */
 };
 enum { CHECKS_MOST = 3 }; /* unanswered, one after the other */
 

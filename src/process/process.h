@@ -124,19 +124,22 @@ struct cv_option {
 };
 
 enum cv_problem { CV_MUTEX = 1, CV_ELECTION = 2, CV_DETECTOR = 4 }; /* bits */
-enum cv_topology {              /* what it needs of the network */
-                   CV_COMPLETE, /* everyone can reach everyone */
-                   CV_RING,     /* one neighbour, to the right */
-                   CV_TWO_WAY_RING,
-                   CV_GRAPH, /* any connected one */
+/* What it needs of the network. */
+enum cv_topology {
+    CV_COMPLETE, /* everyone can reach everyone */
+    CV_RING,     /* one neighbour, to the right */
+    CV_TWO_WAY_RING,
+    CV_GRAPH, /* any connected one */
 };
-enum cv_preference { CV_ANYONE, CV_HIGHEST, CV_LOWEST }; /* who ought to be elected */
-enum {                                                   /* traits */
-       CV_FENCED = 1,        /* tells CV_ENTERED with a token that grows from entry to entry */
-       CV_USES_DETECTOR = 2, /* acts on CV_DOWN and CV_UP */
-       CV_TERMS = 8,         /* leaders are unique within a term, not in time */
-       CV_ANONYMOUS = 16,    /* makes no use of ids */
-       CV_NEVER_RESTS = 4,   /* sends even while nobody wants anything */
+/* Who ought to be elected. */
+enum cv_preference { CV_ANYONE, CV_HIGHEST, CV_LOWEST };
+/* Traits, as bits. */
+enum {
+    CV_FENCED = 1,        /* tells CV_ENTERED with a token that grows from entry to entry */
+    CV_USES_DETECTOR = 2, /* acts on CV_DOWN and CV_UP */
+    CV_NEVER_RESTS = 4,   /* sends even while nobody wants anything */
+    CV_TERMS = 8,         /* leaders are unique within a term, not in time */
+    CV_ANONYMOUS = 16,    /* makes no use of ids */
 };
 
 struct cv_algorithm {

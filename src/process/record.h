@@ -21,9 +21,10 @@ struct cv_link { /* a row's place in the queue; all zero when it is in none */
 };
 
 enum cv_type { CV_U8, CV_U16, CV_U32, CV_U64, CV_PID, CV_QUEUE, CV_LINK };
-enum cv_audience {           /* who wants to see a field */
-                   CV_INNER, /* nobody but a debugger */
-                   CV_SHOWN, /* a reader of the trace */
+/* Who wants to see a field. */
+enum cv_audience {
+    CV_INNER, /* nobody but a debugger */
+    CV_SHOWN, /* a reader of the trace */
 };
 
 struct cv_field {

@@ -57,10 +57,11 @@ enum sim_event_type {
 };
 
 enum { SIM_BODY_MAX = 24, SIM_BODY_UNIT = 64 };
-enum {                        /* flags */
-       EVENT_BACKGROUND = 1,  /* a fault generator, which keeps no run alive */
-       EVENT_PARKED = 2,      /* out of the wheel until its process runs on */
-       EVENT_OF_DETECTOR = 4, /* of the process's failure detector, not of its algorithm */
+/* Flags of an event. */
+enum {
+    EVENT_BACKGROUND = 1,  /* a fault generator, which keeps no run alive */
+    EVENT_PARKED = 2,      /* out of the wheel until its process runs on */
+    EVENT_OF_DETECTOR = 4, /* of the process's failure detector, not of its algorithm */
 };
 
 struct sim_event {
@@ -142,11 +143,11 @@ struct sim {
     uint32_t cause;        /* the trace entry whose step is being applied */
     uint64_t background;   /* pending events that keep no run alive */
     uint64_t budget;       /* requests that may still be made */
-    uint64_t outstanding;  /* processes that wait or are inside */
+    uint64_t outstanding;  /* requests, or starts of elections, that are not over */
     uint64_t actions_left; /* scheduled ones */
     bool scheduled;        /* the actions say who asks when */
     uint32_t paused;       /* how many processes are */
-    uint64_t progress_us;  /* when the lock last made progress */
+    uint64_t progress_us;  /* when something was last achieved */
     uint64_t patience_us;
     uint32_t heal;             /* EV_HEAL under way */
     const unsigned char *side; /* of a partition, by pid; NULL: none */
