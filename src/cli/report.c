@@ -27,7 +27,8 @@ static json_t *settings_json(const struct sim_config *config) {
     return settings;
 }
 
-json_t *report_head(const struct sim_config *config) {
+/* The keys that every report begins with: what was run. */
+static json_t *report_head(const struct sim_config *config) {
     struct roster roster = config_roster(config);
     return json_pack("{s:s, s:I, s:i, s:I, s:o}", "algorithm", config->algorithm->name, "processes",
                      (json_int_t)config->processes, "servers", (int)roster.servers, "seed",

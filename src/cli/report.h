@@ -6,13 +6,10 @@
 #include "lab/batch.h"
 #include "sim/sim.h"
 
-/* The keys that every report begins with: what was run. */
-json_t *report_head(const struct sim_config *config);
-
 json_t *report_run_json(const struct sim *sim);
 void report_run_text(const struct sim *sim, FILE *out);
 
-/* `head` describes the batch (report_head and what batch_head adds); it is not kept. */
+/* `head` describes the batch (see batch_head); it is not kept. */
 json_t *batch_head(const struct batch *batch);
 json_t *report_batch_json(json_t *head, const struct batch_row *rows, size_t count,
                           const struct batch_summary *summary);

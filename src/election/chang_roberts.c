@@ -84,10 +84,6 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
     }
 }
 
-static void layout(const struct cv_env *env, struct cv_layout *layout) {
-    (void)env, (void)layout; /* no rows, and nothing that must survive a crash */
-}
-
 static const struct cv_record state_table = CV_TABLE("state", state);
 static const struct cv_record messages[KINDS] = {CV_TABLE("ELECTION", election),
                                                  CV_TABLE("ELECTED", elected)};
@@ -99,7 +95,7 @@ const struct cv_algorithm cv_chang_roberts = {
     .cost = "N H(N) + N on average, at most N(N+1)/2 + N; one initiator: at most 3N-1",
     .delay = "2N .. 3N-1",
     .tolerates = "duplicates, disorder, restarts between elections; no crash in one, no loss",
-    CV_MACHINE,
+    CV_MACHINE_WITH(bare_layout),
     .problem = CV_ELECTION,
     .topology = CV_RING,
     .preference = CV_HIGHEST,

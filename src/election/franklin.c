@@ -163,10 +163,6 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
     }
 }
 
-static void layout(const struct cv_env *env, struct cv_layout *layout) {
-    (void)env, (void)layout; /* no rows, and nothing that must survive a crash */
-}
-
 static const struct cv_record state_table = CV_TABLE("state", state);
 static const struct cv_record messages[KINDS] = {CV_TABLE("VALUE", value),
                                                  CV_TABLE("LEADER", leader)};
@@ -178,7 +174,7 @@ const struct cv_algorithm cv_franklin = {
     .cost = "at most 2N (floor(log2 N) + 1) + N",
     .delay = "at most N a round, then N",
     .tolerates = "duplicates and disorder; no crash, no loss",
-    CV_MACHINE,
+    CV_MACHINE_WITH(bare_layout),
     .problem = CV_ELECTION,
     .topology = CV_TWO_WAY_RING,
     .preference = CV_HIGHEST,

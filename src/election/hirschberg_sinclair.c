@@ -145,10 +145,6 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
     }
 }
 
-static void layout(const struct cv_env *env, struct cv_layout *layout) {
-    (void)env, (void)layout; /* no rows, and nothing that must survive a crash */
-}
-
 static const struct cv_record state_table = CV_TABLE("state", state);
 static const struct cv_record messages[KINDS] = {
     CV_TABLE("OUT", out_message), CV_TABLE("IN", in_message), CV_TABLE("LEADER", leader)};
@@ -161,7 +157,7 @@ const struct cv_algorithm cv_hirschberg_sinclair = {
     .cost = "at most 8N (1 + ceil(log2 N)) + N",
     .delay = "O(N)",
     .tolerates = "duplicates and disorder; no crash, no loss",
-    CV_MACHINE,
+    CV_MACHINE_WITH(bare_layout),
     .problem = CV_ELECTION,
     .topology = CV_TWO_WAY_RING,
     .preference = CV_HIGHEST,

@@ -119,10 +119,6 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
     }
 }
 
-static void layout(const struct cv_env *env, struct cv_layout *layout) {
-    (void)env, (void)layout; /* no rows, and nothing that must survive a crash */
-}
-
 static const struct cv_record state_table = CV_TABLE("state", state);
 static const struct cv_record messages[KINDS] = {CV_TABLE("LOT", lot), CV_TABLE("LEADER", leader)};
 
@@ -134,7 +130,7 @@ const struct cv_algorithm cv_itai_rodeh = {
     .cost = "O(N log N) on average, then N",
     .delay = "N a round, then N",
     .tolerates = "duplicates and disorder; no crash, no loss",
-    CV_MACHINE,
+    CV_MACHINE_WITH(bare_layout),
     .problem = CV_ELECTION,
     .traits = CV_ANONYMOUS,
     .topology = CV_RING,

@@ -141,10 +141,6 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
         on_value(state, env, e->kind, e->body, out);
 }
 
-static void layout(const struct cv_env *env, struct cv_layout *layout) {
-    (void)env, (void)layout; /* no rows, and nothing that must survive a crash */
-}
-
 static const struct cv_record state_table = CV_TABLE("state", state);
 static const struct cv_record messages[KINDS] = {
     CV_TABLE("FIRST", value), CV_TABLE("SECOND", value), CV_TABLE("LEADER", leader)};
@@ -156,7 +152,7 @@ const struct cv_algorithm cv_peterson = {
     .cost = "at most 2N (floor(log2 N) + 1) + N",
     .delay = "at most 2N a round, then N",
     .tolerates = "nothing: no crash, no loss, no disorder",
-    CV_MACHINE,
+    CV_MACHINE_WITH(bare_layout),
     .problem = CV_ELECTION,
     .topology = CV_RING,
     .preference = CV_HIGHEST,

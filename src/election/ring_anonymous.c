@@ -82,10 +82,6 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
     }
 }
 
-static void layout(const struct cv_env *env, struct cv_layout *layout) {
-    (void)env, (void)layout; /* no rows, and nothing that must survive a crash */
-}
-
 static const struct cv_record state_table = CV_TABLE("state", state);
 static const struct cv_record messages[KINDS] = {CV_TABLE("VOTE_FOR_ME", plain),
                                                  CV_TABLE("WE_HAVE_A_LEADER", plain)};
@@ -98,7 +94,7 @@ const struct cv_algorithm cv_ring_anonymous = {
     .cost = "2N with one candidate",
     .delay = "2N",
     .tolerates = "nothing: not even two candidates",
-    CV_MACHINE,
+    CV_MACHINE_WITH(bare_layout),
     .problem = CV_ELECTION,
     .traits = CV_ANONYMOUS,
     .topology = CV_RING,

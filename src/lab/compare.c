@@ -203,8 +203,7 @@ void compare_measure(struct sim *sim, const struct cv_algorithm *algorithm, uint
                                 .formula_per_entry = NAN,
                                 .formula_delay = NAN,
                                 .attempts = NAN,
-                                .idle_hops = NAN,
-                                .violated = sim_violated(sim)};
+                                .idle_hops = NAN};
     row->per_entry = (double)sim->result.messages / (double)sim->result.entries;
     row->delay_hops = sim_delay_hops(&sim->result, &config);
     for (size_t i = 0; i < sizeof formulas / sizeof formulas[0]; i++)

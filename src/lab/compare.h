@@ -21,7 +21,6 @@ struct compare_row {
     double attempts;                         /* per entry; NAN: this lock never tries again */
     double idle_hops;                        /* messages per entry that let nobody in; NAN */
     char footnote[240];                      /* why they differ, from this run; "" */
-    bool violated;
 };
 
 /* Runs one algorithm at one size under one load. */

@@ -146,11 +146,6 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
         compete(state, e, out);
 }
 
-static uint32_t servers(const uint64_t *option) {
-    (void)option;
-    return 1;
-}
-
 static void layout(const struct cv_env *env, struct cv_layout *layout) {
     layout->rows = cv_serves(env) ? env->processes - env->servers : 0;
     layout->first = env->servers + 1;
@@ -172,7 +167,7 @@ static const struct cv_option options[OPTIONS] = {
 
 #define CENTRAL                                                                                    \
     .server_name = "coordinator", .state = &state_table, .messages = messages,                     \
-    .message_count = KINDS, .options = options, .servers = servers, .layout = layout,              \
+    .message_count = KINDS, .options = options, .servers = one_server, .layout = layout,           \
     .step = step, .problem = CV_MUTEX, .cost = "3", .delay = "2", .timers = TIMERS
 
 const struct cv_algorithm cv_central = {

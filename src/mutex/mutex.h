@@ -30,6 +30,11 @@ static inline void rest(struct cv_out *out, unsigned timer, uint32_t attempts, u
     cv_timer(out, timer, 1, pause_us << doublings);
 }
 
+static inline uint32_t one_server(const uint64_t *option) {
+    (void)option;
+    return 1;
+}
+
 /* Quorums: n coordinators, of which m decide.  Any two sets of m must meet. */
 enum { N, M }; /* the first two options */
 #define OPTION_N                                                                                   \

@@ -197,11 +197,6 @@ static void step_naive(void *state, const struct cv_env *env, const struct cv_ev
         compete(state, true, e, out);
 }
 
-static uint32_t servers(const uint64_t *option) {
-    (void)option;
-    return 1;
-}
-
 static void layout(const struct cv_env *env, struct cv_layout *layout) {
     layout->rows = cv_serves(env) ? env->processes - env->servers : 0;
     layout->first = env->servers + 1;
@@ -222,7 +217,7 @@ static const struct cv_record messages_naive[KINDS] = {
 #define TREE_LOCK                                                                                  \
     .paper = "the lecture's /lock; Hunt, Konar, Junqueira & Reed, ZooKeeper, USENIX ATC 2010",     \
     .cost = "3 + 4w", .delay = "2 .. 3", .server_name = "tree", .state = &state_table,             \
-    .message_count = KINDS, .servers = servers, .layout = layout, .problem = CV_MUTEX,             \
+    .message_count = KINDS, .servers = one_server, .layout = layout, .problem = CV_MUTEX,          \
     .traits = CV_FENCED | CV_USES_DETECTOR
 
 const struct cv_algorithm cv_tree_lock_naive = {

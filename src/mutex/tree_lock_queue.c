@@ -202,11 +202,6 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
         compete(state, e, out);
 }
 
-static uint32_t servers(const uint64_t *option) {
-    (void)option;
-    return 1;
-}
-
 static void layout(const struct cv_env *env, struct cv_layout *layout) {
     layout->rows = cv_serves(env) ? env->processes - env->servers : 0;
     layout->first = env->servers + 1;
@@ -228,7 +223,7 @@ const struct cv_algorithm cv_tree_lock_queue = {
     .delay = "2",
     .server_name = "tree",
     CV_MACHINE,
-    .servers = servers,
+    .servers = one_server,
     .problem = CV_MUTEX,
     .traits = CV_FENCED | CV_USES_DETECTOR,
 };

@@ -160,9 +160,10 @@ struct cv_algorithm {
 };
 
 /* What every descriptor says in the same words. */
-#define CV_MACHINE                                                                                 \
+#define CV_MACHINE CV_MACHINE_WITH(layout)
+#define CV_MACHINE_WITH(LAYOUT)                                                                    \
     .state = &state_table, .messages = messages, .message_count = CV_COUNT_(messages),             \
-    .layout = layout, .step = step
+    .layout = LAYOUT, .step = step
 #define CV_OPTIONS .options = options, .option_count = CV_COUNT_(options)
 
 /* ---- What step() writes with ---- */

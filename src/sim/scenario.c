@@ -10,6 +10,13 @@
 
 enum { LINE_MAX_BYTES = 1024, FILE_MAX_BYTES = 1 << 20 };
 
+/* What can be expected as a number, as typed. */
+static const char *const countable[] = {[EXPECT_ENTRIES] = "entries",
+                                        [EXPECT_MESSAGES] = "messages",
+                                        [EXPECT_OVERLAPS] = "overlaps",
+                                        [EXPECT_REFUSED] = "refused",
+                                        [EXPECT_ROUNDS] = "rounds"};
+
 struct reader {
     struct scenario *scenario;
     const char *path;
@@ -172,11 +179,6 @@ static int read_leader(struct reader *r, struct expectation *e, const char *name
 }
 
 static int read_expectation(struct reader *r, struct expectation *e, char *text) {
-    static const char *const numbers[] = {[EXPECT_ENTRIES] = "entries",
-                                          [EXPECT_MESSAGES] = "messages",
-                                          [EXPECT_OVERLAPS] = "overlaps",
-                                          [EXPECT_REFUSED] = "refused",
-                                          [EXPECT_ROUNDS] = "rounds"};
     struct properties properties = sim_properties(r->scenario->config.algorithm->problem);
     char *value = rest_of(text);
     if (strcmp(text, "order") == 0) return read_order(r, e, value);
@@ -184,7 +186,7 @@ static int read_expectation(struct reader *r, struct expectation *e, char *text)
     if (strcmp(text, "leader") == 0 && election) return read_leader(r, e, value);
     if (strcmp(text, "rounds") == 0 && !election) return fail(r, "rounds: are of elections");
     for (int i = EXPECT_ENTRIES; i <= EXPECT_ROUNDS; i++) {
-        if (strcmp(text, numbers[i]) != 0) continue;
+        if (strcmp(text, countable[i]) != 0) continue;
         e->type = (enum expectation_type)i;
         return parse_u64(value, &e->number) == 0
                    ? 0
@@ -303,11 +305,6 @@ size_t scenario_check(const struct scenario *scenario, const char *path, const s
                                 [EXPECT_OVERLAPS] = sim->judge.overlaps,
                                 [EXPECT_REFUSED] = sim->judge.writes_refused,
                                 [EXPECT_ROUNDS] = sim->result.rounds};
-    static const char *const names[] = {[EXPECT_ENTRIES] = "entries",
-                                        [EXPECT_MESSAGES] = "messages",
-                                        [EXPECT_OVERLAPS] = "overlaps",
-                                        [EXPECT_REFUSED] = "refused writes",
-                                        [EXPECT_ROUNDS] = "rounds"};
     size_t unmet = 0;
     for (size_t i = 0; i < scenario->expectation_count; i++) {
         const struct expectation *e = &scenario->expectations[i];
@@ -330,7 +327,7 @@ size_t scenario_check(const struct scenario *scenario, const char *path, const s
         } else {
             if (numbers[e->type] == e->number) continue;
             fprintf(out, "%s:%d: %llu %s, not %llu as expected\n", path, e->line,
-                    (unsigned long long)numbers[e->type], names[e->type],
+                    (unsigned long long)numbers[e->type], countable[e->type],
                     (unsigned long long)e->number);
         }
         unmet++;

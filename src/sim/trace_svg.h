@@ -100,7 +100,6 @@ int layout_x(const struct layout *layout, uint64_t time_us);
 
 /* ---- The pieces of layout_open ---- */
 
-void layout_time(struct layout *layout); /* moment, x */
 /* Thins messages of which there are more than `many` alike, but for the first `few` and the last;
  * returns whether there were any. */
 bool layout_thin(struct layout *layout, size_t many, size_t few);
@@ -120,8 +119,6 @@ int text_width(const char *text, int size);
 enum { SVG_TEXT_MAX = 120, SVG_COLOURS = 6 };
 extern const char *const svg_colours[SVG_COLOURS]; /* of messages, by kind */
 
-/* Writes a text so that it cannot be taken for anything else, and no more letters than that. */
-void svg_text(FILE *out, const char *text, size_t letters_max);
 void svg_label(FILE *out, const char *class, int x, int y, const char *text);
 void svg_parts(const struct layout *layout, FILE *out);
 

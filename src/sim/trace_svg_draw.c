@@ -10,7 +10,8 @@ const char *const svg_colours[SVG_COLOURS] = {"#1d4ed8", "#15803d", "#7c3aed",
 
 /* ---- Text ---- */
 
-void svg_text(FILE *out, const char *text, size_t letters_max) {
+/* Writes a text so that it cannot be taken for anything else, and no more letters than that. */
+static void svg_text(FILE *out, const char *text, size_t letters_max) {
     size_t letters = 0;
     for (const char *at = text, *next = text; *at; at = next) {
         uint32_t code = utf8_next(&next);

@@ -178,7 +178,7 @@ static double scale_of(const struct layout *layout, uint64_t typical) {
     return fitting >= 1 ? fitting : WIDTH_MAX / (units * UNIT_PIXELS + steps * STEP_PIXELS);
 }
 
-void layout_time(struct layout *layout) {
+static void layout_time(struct layout *layout) {
     make_moments(layout);
     if (!layout->typical_us) layout->typical_us = typical_us(layout);
     uint64_t typical = layout->typical_us;
