@@ -121,6 +121,27 @@ char *format_us(char *buffer, size_t size, uint64_t us) {
     return buffer;
 }
 
+int parse_bytes(const char *text, uint64_t *result) {
+    static const char letters[] = "kMGT";
+    double value;
+    const char *rest;
+    if (leading_real(text, &value, &rest) != 0 || value < 0) return -1;
+    const char *unit = *rest ? strchr(letters, *rest) : NULL;
+    if (*rest && (!unit || rest[1])) return -1;
+    if (unit) value = ldexp(value, 10 * (int)(unit - letters + 1));
+    if (value >= 0x1p63) return -1;
+    *result = (uint64_t)value;
+    return 0;
+}
+
+char *format_bytes(char *buffer, size_t size, double bytes) {
+    static const char *const names[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    int unit = 0;
+    for (; bytes >= 1024 && unit < 4; unit++) bytes /= 1024;
+    snprintf(buffer, size, "%.4g %s", bytes, names[unit]);
+    return buffer;
+}
+
 char *format_duration(char *buffer, size_t size, double us) {
     const char *name = "us";
     double scale = 1;

@@ -18,11 +18,16 @@ int parse_rate(const char *text, double *per_second);
 /* What part of the time: a probability, or "3s/hour", "1min/10d". */
 int parse_fraction(const char *text, double *result);
 
+/* An amount of memory: "8G", "512M", "64k", "4096"; in bytes. */
+int parse_bytes(const char *text, uint64_t *result);
+
 /* The shortest text that parse_real reads back as the same number. */
 char *format_real(char *buffer, size_t size, double value);
 /* Microseconds as parse_duration reads them: "20ms". */
 char *format_us(char *buffer, size_t size, uint64_t us);
 /* A duration for people, in the largest unit that keeps it at or above one: "1.5 ms". */
 char *format_duration(char *buffer, size_t size, double us);
+/* An amount of memory for people: "1.5 GiB". */
+char *format_bytes(char *buffer, size_t size, double bytes);
 
 #endif

@@ -17,6 +17,7 @@ struct command {
 
 int cmd_sim(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
+int cmd_check(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_odds(int argc, char **argv);
 int cmd_timeout(int argc, char **argv);

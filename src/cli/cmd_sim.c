@@ -4,14 +4,12 @@
 
 #include "base/parse.h"
 #include "catalogue/catalogue.h"
+#include "cli/options.h"
 #include "cli/report.h"
 #include "sim/scenario.h"
 
-/* Option keys; the first two ranges are indexed by the tables they come from. */
 enum {
-    KEY_SETTING = 0x1000,
-    KEY_OPTION = 0x2000,
-    KEY_SCENARIO = 0x3000,
+    KEY_SCENARIO = KEY_OWN,
     KEY_AT,
     KEY_TRACE,
     KEY_OUTPUT,
@@ -38,17 +36,6 @@ struct request {
 };
 
 /* ---- Reading the command line ---- */
-
-static void set_format(struct request *request, const char *name) {
-    static const char *const names[] = {"text", "mermaid", "json", "svg"};
-    for (int i = 0; i < 4; i++)
-        if (strcmp(names[i], name) == 0) {
-            request->trace_name = name;
-            request->format = (enum trace_format)i;
-            return;
-        }
-    usage_error("trace: '%s' is not text, mermaid, json or svg", name);
-}
 
 static void set_share(struct request *request, const char *text) {
     unsigned share, shares;
@@ -81,15 +68,8 @@ static _Noreturn void ask_for_algorithm(void) {
 static int parse(int key, char *text, struct argp_state *state) {
     struct request *request = state->input;
     struct sim_config *config = &request->scenario.config;
-    char error[SIM_ERROR_MAX];
-    int failed = 0;
-    if (key >= KEY_SETTING && key < KEY_SCENARIO && !config->algorithm) ask_for_algorithm();
-    if (key >= KEY_SETTING && key < KEY_OPTION)
-        failed = setting_apply(config, &sim_settings[key - KEY_SETTING], text, error);
-    else if (key >= KEY_OPTION && key < KEY_SCENARIO)
-        failed = option_apply(config, &config->algorithm->options[key - KEY_OPTION], text, error);
-    if (failed) usage_error("%s", error);
-    if (key >= KEY_SETTING && key < KEY_SCENARIO) return 0;
+    if (key >= KEY_SETTING && key < KEY_OWN && !config->algorithm) ask_for_algorithm();
+    if (option_parse(config, key, text)) return 0;
     switch (key) {
     case 'j': request->json = true; break;
     case KEY_SCENARIO: break; /* it was read before all others */
@@ -97,7 +77,10 @@ static int parse(int key, char *text, struct argp_state *state) {
         if (request->at_count == 64) usage_error("at: too many; write a scenario file");
         request->at[request->at_count++] = text;
         break;
-    case KEY_TRACE: set_format(request, text); break;
+    case KEY_TRACE:
+        request->trace_name = text;
+        request->format = require_format(text);
+        break;
     case KEY_OUTPUT: request->output = text; break;
     case KEY_CUT: request->cut = true; break;
     case KEY_RUNS: set_count("runs", text, &request->runs); break;
@@ -114,61 +97,14 @@ static int parse(int key, char *text, struct argp_state *state) {
     return 0;
 }
 
-/* The table for argp, and the texts that it points to. */
-struct option_table {
-    struct argp_option *options;
-    char (*docs)[256];
-    int count;
-};
-
-static void add_option(struct option_table *table, struct argp_option option, const char *usual) {
-    char *doc = table->docs[table->count];
-    snprintf(doc, sizeof *table->docs, usual && *usual ? "%s (%s)" : "%s", option.doc, usual);
-    option.doc = doc;
-    table->options[table->count++] = option;
-}
-
 static void add_settings(struct option_table *table, const struct cv_algorithm *algorithm) {
-    struct sim_config usual;
-    char value[64];
-    if (algorithm) config_init(&usual, algorithm);
     for (int group = 0; group < SETTING_GROUPS; group++) {
-        add_option(table,
+        option_add(table,
                    (struct argp_option){.doc = setting_group_name[group], .group = 1 + group},
                    NULL);
-        for (size_t i = 0; i < sim_setting_count; i++) {
-            const struct setting *s = &sim_settings[i];
-            if ((int)s->group != group) continue;
-            bool foreign = algorithm && !(s->problems & algorithm->problem);
-            bool told = algorithm && s->kind != SET_FLAG && s->kind != SET_RATE;
-            if (told) setting_format(&usual, s, value, sizeof value);
-            if (told &&
-                (strcmp(value, "0us") == 0 || strcmp(value, "0") == 0 || strlen(value) > 19))
-                told = false;
-            add_option(table,
-                       (struct argp_option){s->name, KEY_SETTING + (int)i, s->value,
-                                            foreign ? OPTION_HIDDEN : 0, s->help, 1 + group},
-                       told ? value : NULL);
-        }
-    }
-}
-
-static void add_algorithm(struct option_table *table, const struct cv_algorithm *algorithm) {
-    enum { GROUP = SETTING_GROUPS + 1 };
-    struct sim_config usual;
-    char value[64];
-    config_init(&usual, algorithm);
-    snprintf(value, sizeof value, "Options of %s:", algorithm->name);
-    if (algorithm->option_count)
-        add_option(table, (struct argp_option){.doc = value, .group = GROUP}, NULL);
-    for (unsigned i = 0; i < algorithm->option_count; i++) {
-        const struct cv_option *o = &algorithm->options[i];
-        const char *argument = o->type == CV_FLAG ? NULL : o->type == CV_NUMBER ? "K" : "TIME";
-        option_format(&usual, o, value, sizeof value);
-        add_option(
-            table,
-            (struct argp_option){o->name, KEY_OPTION + (int)i, argument, 0, o->summary, GROUP},
-            value);
+        for (size_t i = 0; i < sim_setting_count; i++)
+            if ((int)sim_settings[i].group == group)
+                option_add_setting(table, &sim_settings[i], 1 + group, algorithm);
     }
 }
 
@@ -191,13 +127,11 @@ static struct option_table make_options(const struct cv_algorithm *algorithm) {
         {"json", 'j', 0, 0, "report in JSON", SHOW},
     };
     size_t own_count = sizeof own / sizeof own[0];
-    size_t most = sim_setting_count + SETTING_GROUPS + CV_OPTIONS_MAX + own_count + 2;
-    struct option_table table = {calloc(most, sizeof *table.options),
-                                 calloc(most, sizeof *table.docs), 0};
-    if (!table.options || !table.docs) system_error("out of memory");
+    struct option_table table;
+    option_table_open(&table, own_count);
     add_settings(&table, algorithm);
-    if (algorithm) add_algorithm(&table, algorithm);
-    for (size_t i = 0; i < own_count; i++) add_option(&table, own[i], NULL);
+    if (algorithm) option_add_algorithm(&table, algorithm, SETTING_GROUPS + 1);
+    for (size_t i = 0; i < own_count; i++) option_add(&table, own[i], NULL);
     return table;
 }
 
@@ -389,7 +323,6 @@ int cmd_sim(int argc, char **argv) {
     check(&request);
     int status = request.runs ? run_many(&request) : run_one(&request);
     scenario_free(&request.scenario);
-    free(table.options);
-    free(table.docs);
+    option_table_close(&table);
     return status;
 }

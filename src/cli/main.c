@@ -10,6 +10,7 @@
 
 static const struct command commands[] = {
     {"sim", "run a lock or an election in the simulator and judge it", cmd_sim},
+    {"check", "explore every interleaving of a small system and decide what holds", cmd_check},
     {"compare", "measured cost of every lock beside its formula", cmd_compare},
     {"odds", "how likely it is that restarts break a quorum", cmd_odds},
     {"timeout", "how long to wait, given what waiting and mistakes cost", cmd_timeout},

@@ -271,5 +271,5 @@ const struct cv_algorithm cv_bully_stable = {
     .messages = messages_stable,
     .option_count = OPTIONS,
     .preference = CV_ANYONE,
-    .traits = CV_USES_DETECTOR | CV_NEVER_RESTS,
+    .traits = CV_USES_DETECTOR | CV_NEVER_RESTS | CV_GROWS,
 };

@@ -132,7 +132,7 @@ const struct cv_algorithm cv_itai_rodeh = {
     .tolerates = "duplicates and disorder; no crash, no loss",
     CV_MACHINE_WITH(bare_layout),
     .problem = CV_ELECTION,
-    .traits = CV_ANONYMOUS,
+    .traits = CV_ANONYMOUS | CV_GROWS,
     .topology = CV_RING,
     .preference = CV_ANYONE,
 };

@@ -289,5 +289,5 @@ const struct cv_algorithm cv_majority_terms = {
     .problem = CV_ELECTION,
     .topology = CV_COMPLETE,
     .preference = CV_ANYONE,
-    .traits = CV_TERMS | CV_NEVER_RESTS,
+    .traits = CV_TERMS | CV_NEVER_RESTS | CV_GROWS,
 };

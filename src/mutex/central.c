@@ -176,7 +176,7 @@ const struct cv_algorithm cv_central = {
     .tolerates = "duplicates and disorder; no crash",
     .paper = "the lecture's coordinator; Tanenbaum & van Steen, Distributed Systems, 5.3",
     CENTRAL,
-    .traits = CV_FENCED,
+    .traits = CV_FENCED | CV_SYMMETRIC,
     .option_count = LEASE,
 };
 const struct cv_algorithm cv_central_lease = {
@@ -185,6 +185,6 @@ const struct cv_algorithm cv_central_lease = {
     .tolerates = "a dead holder; a slow one only with fencing",
     .paper = "Gray & Cheriton, Leases, SOSP 1989; the lecture's coordinator with a timeout",
     CENTRAL,
-    .traits = CV_FENCED,
+    .traits = CV_FENCED | CV_SYMMETRIC,
     .option_count = OPTIONS,
 };

@@ -199,4 +199,5 @@ const struct cv_algorithm cv_quorum = {
     .servers = quorum_servers,
     .refuse = refuse_quorum,
     .problem = CV_MUTEX,
+    .traits = CV_SYMMETRIC | CV_GROWS,
 };

@@ -218,7 +218,7 @@ static const struct cv_record messages_naive[KINDS] = {
     .paper = "the lecture's /lock; Hunt, Konar, Junqueira & Reed, ZooKeeper, USENIX ATC 2010",     \
     .cost = "3 + 4w", .delay = "2 .. 3", .server_name = "tree", .state = &state_table,             \
     .message_count = KINDS, .servers = one_server, .layout = layout, .problem = CV_MUTEX,          \
-    .traits = CV_FENCED | CV_USES_DETECTOR
+    .traits = CV_FENCED | CV_USES_DETECTOR | CV_SYMMETRIC
 
 const struct cv_algorithm cv_tree_lock_naive = {
     .name = "tree-lock-naive",

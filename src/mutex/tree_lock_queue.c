@@ -225,5 +225,5 @@ const struct cv_algorithm cv_tree_lock_queue = {
     CV_MACHINE,
     .servers = one_server,
     .problem = CV_MUTEX,
-    .traits = CV_FENCED | CV_USES_DETECTOR,
+    .traits = CV_FENCED | CV_USES_DETECTOR | CV_SYMMETRIC,
 };

@@ -186,4 +186,5 @@ const struct cv_algorithm cv_voting = {
     .servers = quorum_servers,
     .refuse = refuse_quorum,
     .problem = CV_MUTEX,
+    .traits = CV_SYMMETRIC | CV_GROWS,
 };

@@ -140,6 +140,8 @@ enum {
     CV_NEVER_RESTS = 4,   /* sends even while nobody wants anything */
     CV_TERMS = 8,         /* leaders are unique within a term, not in time */
     CV_ANONYMOUS = 16,    /* makes no use of ids */
+    CV_SYMMETRIC = 32,    /* makes no difference between processes of one role */
+    CV_GROWS = 64,        /* something grows for as long as it runs, though nobody enters */
 };
 
 struct cv_algorithm {
@@ -158,6 +160,18 @@ struct cv_algorithm {
     uint8_t problem, traits, message_count, option_count, timers;
     uint8_t topology, preference; /* of elections */
 };
+
+/* The bytes of sends that one step may write. */
+static inline uint32_t cv_out_room(const struct cv_algorithm *code,
+                                   const struct cv_layout *layout) {
+    uint32_t head = 0, row = 0, sends = layout->sends ? layout->sends : CV_SENDS_USUAL;
+    for (unsigned i = 0; i < code->message_count; i++) {
+        if (code->messages[i].size > head) head = code->messages[i].size;
+        if (code->messages[i].row_size > row) row = code->messages[i].row_size;
+    }
+    return sends * ((uint32_t)sizeof(struct cv_send) + ((head + 7) & ~7u)) +
+           2 * ((layout->message_rows * row + 7) & ~7u);
+}
 
 /* What every descriptor says in the same words. */
 #define CV_MACHINE CV_MACHINE_WITH(layout)

@@ -67,12 +67,16 @@ static int parse_partition(struct sim_action *action, const struct roster *roste
 
 static int parse_channel(struct sim_action *action, const struct roster *roster,
                          const struct words *w, char *error) {
-    if (w->count != 5)
+    bool delays = action->type == ACT_DELAY;
+    action->once = delays && w->count == 6;
+    if (w->count - action->once != 5)
         return fail(error, "%s: wants FROM TO %s", w->at[1],
-                    action->type == ACT_DELAY ? "TIME or 'usual'" : "HOW-MANY");
+                    delays ? "TIME or 'usual', and maybe 'once'" : "HOW-MANY");
+    if (action->once && strcmp(w->at[5], "once") != 0)
+        return fail(error, "delay: only 'once' may follow");
     if (find_or_any(roster, w->at[2], &action->process, error) != 0) return -1;
     if (find_or_any(roster, w->at[3], &action->other, error) != 0) return -1;
-    if (action->type == ACT_LOSE)
+    if (!delays)
         return parse_u64(w->at[4], &action->amount_us) == 0
                    ? 0
                    : fail(error, "lose: '%.40s' is not a whole number", w->at[4]);
@@ -90,11 +94,14 @@ static const struct verb {
     {"acquire", ACT_ACQUIRE, 0, 2}, {"campaign", ACT_CAMPAIGN, 0, 0}, {"crash", ACT_CRASH, 0, 0},
     {"recover", ACT_RECOVER, 0, 1}, {"pause", ACT_PAUSE, 0, 1},       {"resume", ACT_RESUME, 0, 0},
     {"drift", ACT_DRIFT, 1, 1},     {"suspects", ACT_SUSPECT, 1, 1},  {"trusts", ACT_TRUST, 1, 1},
+    {"timeout", ACT_TIMEOUT, 0, 1}, {"chooses", ACT_CHOOSE, 1, 1},
 };
 
 static int parse_arguments(struct sim_action *action, const struct roster *roster,
-                           enum cv_problem problem, const struct words *w, char *error) {
+                           const struct cv_algorithm *algorithm, const struct words *w,
+                           char *error) {
     const char *first = w->count > 3 ? w->at[3] : NULL;
+    enum cv_problem problem = (enum cv_problem)algorithm->problem;
     switch (action->type) {
     case ACT_CAMPAIGN:
         return problem == CV_ELECTION ? 0 : fail(error, "campaign: is for elections");
@@ -122,12 +129,24 @@ static int parse_arguments(struct sim_action *action, const struct roster *roste
                    : fail(error, "drift: '%.40s' is not a factor above 0", first);
     case ACT_SUSPECT:
     case ACT_TRUST: return find(roster, first, &action->other, error);
+    case ACT_TIMEOUT:
+        if (!algorithm->timers) return fail(error, "timeout: %s has no timer", algorithm->name);
+        return !first || (parse_u64(first, &action->amount_us) == 0 &&
+                          action->amount_us < algorithm->timers)
+                   ? 0
+                   : fail(error, "timeout: '%.40s' is not a timer of %s: 0 to %u", first,
+                          algorithm->name, algorithm->timers - 1u);
+    case ACT_CHOOSE:
+        return parse_u64(first, &action->amount_us) == 0 && action->amount_us <= UINT32_MAX
+                   ? 0
+                   : fail(error, "chooses: '%.40s' is not a choice, of which the first is 0",
+                          first);
     default: return 0;
     }
 }
 
 static int parse_words(struct sim_action *action, const struct roster *roster,
-                       enum cv_problem problem, const struct words *w, char *error) {
+                       const struct cv_algorithm *algorithm, const struct words *w, char *error) {
     if (w->count < 2) return fail(error, "wants a time and what happens then");
     if (parse_duration(w->at[0], &action->at_us) != 0)
         return fail(error, "'%.40s' is not a time such as 5ms", w->at[0]);
@@ -151,12 +170,11 @@ static int parse_words(struct sim_action *action, const struct roster *roster,
         if (w->count - 3 < verbs[i].least || w->count - 3 > verbs[i].most)
             return fail(error, "%s: wrong number of words behind it", w->at[2]);
         action->type = verbs[i].type;
-        return parse_arguments(action, roster, problem, w, error);
+        return parse_arguments(action, roster, algorithm, w, error);
     }
     return fail(error,
                 "unknown '%.40s'; known: acquire, campaign, crash, recover, pause, resume, drift, "
-                "suspects, "
-                "trusts, partition, heal, delay, lose",
+                "suspects, trusts, timeout, chooses, partition, heal, delay, lose",
                 w->at[2]);
 }
 
@@ -165,8 +183,7 @@ int action_parse(struct sim_config *config, const char *text, char error[SIM_ERR
     struct roster roster = config_roster(config);
     struct words words;
     if (split(&words, text) != 0) return fail(error, "too long");
-    int failed =
-        parse_words(&action, &roster, (enum cv_problem)config->algorithm->problem, &words, error);
+    int failed = parse_words(&action, &roster, config->algorithm, &words, error);
     if (!failed && config->action_count &&
         action.at_us < config->actions[config->action_count - 1].at_us)
         failed = fail(error, "%s is in the past: the line before it is later", words.at[0]);

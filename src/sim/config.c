@@ -19,6 +19,8 @@ const struct setting sim_settings[] = {
      0, 0},
     {"event-limit", "K", "end after this many events", SET_COUNT, FOR_RUN, BOTH, AT(event_limit), 1,
      UINT64_MAX},
+    {"scripted", NULL, "timers fire and applications ask only when the schedule says so", SET_FLAG,
+     FOR_RUN, BOTH, AT(scripted), 0, 0},
     {"settle", "TIME", "end when all have followed one leader for this long", SET_DURATION, FOR_RUN,
      ELECTIONS, AT(settle), 0, 0},
 
@@ -274,13 +276,24 @@ int option_apply(struct sim_config *config, const struct cv_option *option, cons
     return 0;
 }
 
+/* Edges bring up the processes in their order; one that they would bring up too late, or not at
+ * all, is named by itself. */
 static void network_format(const struct graph *graph, char *buffer, size_t size) {
     size_t used = 0;
+    uint32_t seen = 0;
     *buffer = 0;
-    for (size_t i = 0; i < graph->edge_count && used < size; i++)
-        used +=
-            (size_t)snprintf(buffer + used, size - used, "%s%s-%s", i ? "," : "",
-                             graph->names[graph->edges[i][0]], graph->names[graph->edges[i][1]]);
+    for (size_t i = 0; i <= graph->edge_count && used < size; i++) {
+        bool edge = i < graph->edge_count;
+        uint32_t a = edge ? graph->edges[i][0] : 0, b = edge ? graph->edges[i][1] : 0;
+        uint32_t before = !edge ? graph->vertices : a == seen + 1 && b == a + 1 ? seen : b - 1;
+        while (seen < before && used < size)
+            used += (size_t)snprintf(buffer + used, size - used, "%s%s", used ? "," : "",
+                                     graph->names[++seen]);
+        if (edge && used < size)
+            used += (size_t)snprintf(buffer + used, size - used, "%s%s-%s", used ? "," : "",
+                                     graph->names[a], graph->names[b]);
+        if (seen < b) seen = b;
+    }
 }
 
 char *setting_format(const struct sim_config *config, const struct setting *setting, char *buffer,
@@ -322,38 +335,44 @@ char *option_format(const struct sim_config *config, const struct cv_option *opt
     return buffer;
 }
 
-static void write_word(FILE *out, const char *name, bool flag, const char *value) {
-    bool plain = value[strcspn(value, " \t'\"$&;|<>()*?#~\\")] == 0;
-    if (flag)
-        fprintf(out, " --%s", name);
-    else
-        fprintf(out, plain ? " --%s %s" : " --%s '%s'", name, value);
-}
-
-void config_command(const struct sim_config *config, FILE *out) {
+void config_words(const struct sim_config *config,
+                  void (*take)(void *context, const struct config_word *word), void *context) {
     enum { VALUE_MAX_BYTES = 1 << 16 };
     struct sim_config usual;
     char *mine = malloc(VALUE_MAX_BYTES), other[64];
     if (!mine) return;
     config_init(&usual, config->algorithm);
-    fprintf(out, "%s", config->algorithm->name);
     for (size_t i = 0; i < sim_setting_count; i++) {
         const struct setting *s = &sim_settings[i];
         if (!(s->problems & config->algorithm->problem)) continue;
         if (config->network.vertices && s->offset == AT(processes)) continue;
         setting_format(config, s, mine, VALUE_MAX_BYTES);
-        bool differs = strcmp(mine, setting_format(&usual, s, other, sizeof other)) != 0;
-        if (differs || s->offset == AT(seed)) write_word(out, s->name, s->kind == SET_FLAG, mine);
+        bool same = strcmp(mine, setting_format(&usual, s, other, sizeof other)) == 0;
+        take(context, &(struct config_word){s->name, mine, s->kind == SET_FLAG, same});
     }
     for (unsigned i = 0; i < config->algorithm->option_count; i++) {
         const struct cv_option *o = &config->algorithm->options[i];
         option_format(config, o, mine, VALUE_MAX_BYTES);
-        if (strcmp(mine, option_format(&usual, o, other, sizeof other)) != 0)
-            write_word(out, o->name, o->type == CV_FLAG, mine);
+        bool same = strcmp(mine, option_format(&usual, o, other, sizeof other)) == 0;
+        take(context, &(struct config_word){o->name, mine, o->type == CV_FLAG, same});
     }
-    for (size_t i = 0; i < config->action_count; i++)
-        write_word(out, "at", false, config->actions[i].text);
     free(mine);
+}
+
+static void write_word(void *out, const struct config_word *word) {
+    bool plain = word->value[strcspn(word->value, " \t'\"$&;|<>()*?#~\\")] == 0;
+    if (word->usual && strcmp(word->name, "seed") != 0) return;
+    if (word->flag)
+        fprintf(out, " --%s", word->name);
+    else
+        fprintf(out, plain ? " --%s %s" : " --%s '%s'", word->name, word->value);
+}
+
+void config_command(const struct sim_config *config, FILE *out) {
+    fprintf(out, "%s", config->algorithm->name);
+    config_words(config, write_word, out);
+    for (size_t i = 0; i < config->action_count; i++)
+        write_word(out, &(struct config_word){.name = "at", .value = config->actions[i].text});
 }
 
 struct roster config_roster(const struct sim_config *config) {
@@ -442,6 +461,8 @@ int config_check(const struct sim_config *config, char error[SIM_ERROR_MAX]) {
         return refuse(error, "heartbeat: must be at least 4us");
     if (config->detector.code && config->processes > 1000)
         return refuse(error, "detector: heartbeats of more than 1000 processes are too many");
+    if (config->scripted && config->detector.code)
+        return refuse(error, "scripted: heartbeats need timers that fire by themselves");
     if (config->drift >= 1) return refuse(error, "drift: must be below 1");
     return algorithm->problem == CV_ELECTION ? network_check(config, error) : 0;
 }

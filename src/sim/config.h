@@ -26,8 +26,10 @@ enum sim_action_type {
     ACT_TRUST,     /* process, other */
     ACT_PARTITION, /* side of each process */
     ACT_HEAL,
-    ACT_DELAY, /* process to other (SIM_ANY_PID: any); delay, or the run's own when `usual` */
+    ACT_DELAY, /* process to other (SIM_ANY_PID: any); delay, or the run's own when `usual`; once */
     ACT_LOSE,  /* process to other; amount_us: how many messages */
+    ACT_TIMEOUT, /* process; amount_us: timer */
+    ACT_CHOOSE,  /* process; amount_us: the answer to its next choice */
 };
 
 struct sim_action {
@@ -36,7 +38,7 @@ struct sim_action {
     cv_pid process, other;
     uint64_t amount_us;
     double factor;
-    bool amnesia, usual;
+    bool amnesia, usual, once;
     struct distribution delay;
     unsigned char *side; /* by pid, owned */
     char *text;          /* as typed, owned */
@@ -64,7 +66,7 @@ struct sim_config {
     uint64_t processes, entries, seed;
     struct distribution delay, think, hold;
     double arrivals;
-    bool reorder, recover, amnesia, fencing;
+    bool scripted, reorder, recover, amnesia, fencing;
     double loss, duplicate;
     double partition_rate, crash_rate, pause_rate, drift;
     struct distribution partition_for, recover_after, pause_for;
@@ -119,6 +121,14 @@ char *setting_format(const struct sim_config *config, const struct setting *sett
                      size_t size);
 char *option_format(const struct sim_config *config, const struct cv_option *option, char *buffer,
                     size_t size);
+/* Takes each setting and option of the run, in the order of the tables, as it could be typed. */
+struct config_word {
+    const char *name, *value;
+    bool flag;  /* the name says it all */
+    bool usual; /* nobody need say it */
+};
+void config_words(const struct sim_config *config,
+                  void (*take)(void *context, const struct config_word *word), void *context);
 /* Writes the words behind `conclave sim` that make this run again. */
 void config_command(const struct sim_config *config, FILE *out);
 

@@ -46,7 +46,7 @@ static void open(struct sim *sim) {
                                    .context = sim};
     election_judge_open(&sim->election, &sim->fixed, &sim->roster, &rules);
     sim->first_violated = &sim->election.verdict[UNIQUENESS];
-    sim->scheduled = config_schedules(config, ACT_CAMPAIGN);
+    sim->scheduled = config->scripted || config_schedules(config, ACT_CAMPAIGN);
     if (config->network.vertices) find_parts(sim); /* it may be in parts from the start */
     if (sim->scheduled) return;
     if (config->initiators && config->initiators < sim->roster.processes)

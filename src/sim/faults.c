@@ -16,10 +16,21 @@ static cv_pid anyone(struct sim *sim) {
     return 1 + (cv_pid)rng_below(&sim->rng, sim->roster.processes);
 }
 
+static void act(struct sim *sim, const struct sim_action *action);
+
+/* What only says how things will be: at time 0 it is said before the processes start. */
+static bool prepares(const struct sim_action *action) {
+    return action->type == ACT_DELAY || action->type == ACT_LOSE || action->type == ACT_CHOOSE;
+}
+
 void faults_open(struct sim *sim) {
     const struct sim_config *config = sim->config;
     double n = sim->roster.processes;
     for (size_t i = 0; i < config->action_count; i++) {
+        if (config->actions[i].at_us == 0 && prepares(&config->actions[i])) {
+            act(sim, &config->actions[i]);
+            continue;
+        }
         uint32_t event = sim_schedule(sim, config->actions[i].at_us, EV_ACTION, 0);
         sim->event[event].arg = (uint32_t)i;
         sim->actions_left++;
@@ -240,6 +251,8 @@ static void act(struct sim *sim, const struct sim_action *action) {
     case ACT_HEAL: network_partition(sim, NULL); break;
     case ACT_DELAY:
     case ACT_LOSE: network_except(sim, action); break;
+    case ACT_TIMEOUT: sim_timeout(sim, p, action->amount_us); break;
+    case ACT_CHOOSE: sim_answer(sim, p, action->amount_us); break;
     }
 }
 

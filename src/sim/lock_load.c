@@ -24,7 +24,7 @@ static void open(struct sim *sim) {
     struct mutex_rules rules = {config->fencing, config->wait_bound, config->starved_after};
     mutex_judge_open(&sim->judge, &sim->fixed, &sim->roster, &rules);
     sim->first_violated = &sim->judge.belief;
-    sim->scheduled = config_schedules(config, ACT_ACQUIRE);
+    sim->scheduled = config->scripted || config_schedules(config, ACT_ACQUIRE);
     if (sim->scheduled) return; /* the schedule says who asks when */
     sim->budget = sim->config->entries;
     for (cv_pid p = sim->roster.servers + 1; p <= sim->roster.processes; p++) think(sim, p);

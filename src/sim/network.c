@@ -101,12 +101,18 @@ static uint64_t in_order(struct sim *sim, cv_pid from, cv_pid to, uint64_t arriv
 
 /* ---- Exceptions ---- */
 
+static bool used_up(const struct channel *channel) { return !channel->stays && !channel->left; }
+
 void network_except(struct sim *sim, const struct sim_action *action) {
+    bool loses = action->type == ACT_LOSE;
+    while (sim->channel_count && used_up(&sim->channel[sim->channel_count - 1]))
+        sim->channel_count--;
     struct channel *channel = &sim->channel[sim->channel_count++];
     *channel = (struct channel){.from = action->process,
                                 .to = action->other,
-                                .delayed = action->type == ACT_DELAY,
-                                .lose = action->type == ACT_LOSE ? action->amount_us : 0,
+                                .loses = loses,
+                                .stays = !loses && !action->once,
+                                .left = loses ? action->amount_us : 1,
                                 .delay = action->usual ? sim->config->delay : action->delay};
 }
 
@@ -114,19 +120,17 @@ static bool concerns(const struct channel *channel, cv_pid from, cv_pid to) {
     return (!channel->from || channel->from == from) && (!channel->to || channel->to == to);
 }
 
-/* The newest exception that concerns a message wins. */
-static const struct distribution *delay_of(const struct sim *sim, cv_pid from, cv_pid to) {
-    for (size_t i = sim->channel_count; i-- > 0;)
-        if (sim->channel[i].delayed && concerns(&sim->channel[i], from, to))
-            return &sim->channel[i].delay;
-    return &sim->config->delay;
-}
-
-static bool lost_on_purpose(struct sim *sim, cv_pid from, cv_pid to) {
-    for (size_t i = sim->channel_count; i-- > 0;)
-        if (sim->channel[i].lose && concerns(&sim->channel[i], from, to))
-            return sim->channel[i].lose--, true;
-    return false;
+/* What was scheduled for this message, or NULL.  Exceptions for a number of messages come first,
+ * and the oldest of them is used up before the next; of those that stay, the newest holds. */
+static const struct channel *exception_for(struct sim *sim, cv_pid from, cv_pid to) {
+    const struct channel *staying = NULL;
+    for (size_t i = 0; i < sim->channel_count; i++) {
+        struct channel *channel = &sim->channel[i];
+        if (used_up(channel) || !concerns(channel, from, to)) continue;
+        if (!channel->stays) return channel->left--, channel;
+        staying = channel;
+    }
+    return staying;
 }
 
 /* ---- Partitions ---- */
@@ -187,9 +191,10 @@ static inline void enqueue(struct sim *sim, cv_pid from, cv_pid to, enum sim_mac
 }
 
 static void deliver(struct sim *sim, cv_pid from, cv_pid to, enum sim_machine machine,
-                    const struct cv_send *send, uint32_t sending) {
-    uint64_t delay = distribution_draw(delay_of(sim, from, to), &sim->rng);
-    uint64_t arrives = in_order(sim, from, to, sim_now(sim) + delay);
+                    const struct cv_send *send, uint32_t sending,
+                    const struct distribution *delay) {
+    uint64_t takes = distribution_draw(delay, &sim->rng);
+    uint64_t arrives = in_order(sim, from, to, sim_now(sim) + takes);
     enqueue(sim, from, to, machine, send, arrives, sending);
 }
 
@@ -218,15 +223,17 @@ static void send_to(struct sim *sim, cv_pid from, cv_pid to, enum sim_machine ma
                                                              .time_us = sim_now(sim)});
         trace_body(sim->trace, sending, send + 1, send->size);
     }
-    if (network_cut(sim, from, to) || lost_on_purpose(sim, from, to) ||
-        rng_chance(&sim->rng, sim->config->loss)) {
+    bool cut = network_cut(sim, from, to);
+    const struct channel *exception = cut ? NULL : exception_for(sim, from, to);
+    if (cut || (exception && exception->loses) || rng_chance(&sim->rng, sim->config->loss)) {
         sim->result.lost++;
         if (traced) trace_lost(sim, from, to, send, sending);
         return;
     }
-    deliver(sim, from, to, machine, send, sending);
+    const struct distribution *delay = exception ? &exception->delay : &sim->config->delay;
+    deliver(sim, from, to, machine, send, sending, delay);
     if (rng_chance(&sim->rng, sim->config->duplicate))
-        deliver(sim, from, to, machine, send, sending);
+        deliver(sim, from, to, machine, send, sending, delay);
 }
 
 static inline void send_plain(struct sim *sim, cv_pid from, cv_pid to, enum sim_machine machine,

@@ -39,7 +39,7 @@ void sim_cancel(struct sim *sim, uint32_t *event) {
     if (!*event) return;
     if (sim->event[*event].flags & EVENT_PARKED)
         wheel_unlink(&sim->wheel, &sim->process[sim->event[*event].process].parked, *event);
-    else
+    else if (!(sim->event[*event].flags & EVENT_ARMED))
         wheel_remove(&sim->wheel, *event);
     sim_free(sim, *event);
     *event = 0;
@@ -113,11 +113,14 @@ static uint64_t lay_out(struct sim *sim, struct machine *machine, uint64_t size)
     return size;
 }
 
-/* A token may need a whole round of a large ring before anybody enters. */
+/* A token may need a whole round of a large ring before anybody enters, and a script takes as long
+ * as it takes. */
 static uint64_t usual_patience(const struct sim *sim) {
     const struct sim_config *config = sim->config;
     double round = distribution_mean(&config->delay) * sim->roster.processes;
     double patience = 60e6 + 4 * round + 100 * distribution_mean(&config->hold);
+    if (config->scripted && config->action_count)
+        patience += (double)config->actions[config->action_count - 1].at_us;
     return patience < (double)SIM_TIME_MAX_US ? (uint64_t)patience : SIM_TIME_MAX_US;
 }
 
@@ -168,6 +171,13 @@ static void open_run(struct sim *sim, const struct sim_config *config, struct tr
 
 /* ---- Effects ---- */
 
+static uint32_t arm(struct sim *sim, cv_pid p, uint64_t after) {
+    if (!sim->config->scripted) return sim_schedule(sim, sim_now(sim) + after, EV_TIMER, p);
+    uint32_t event = sim_event_new(sim, EV_TIMER, p);
+    sim->event[event].flags |= EVENT_ARMED;
+    return event;
+}
+
 static void apply_timers(struct sim *sim, cv_pid p, enum sim_machine m, uint32_t cause) {
     struct cv_out *out = &sim->out;
     const struct machine *machine = &sim->machine[m];
@@ -182,11 +192,42 @@ static void apply_timers(struct sim *sim, cv_pid p, enum sim_machine m, uint32_t
         uint64_t after = most > least ? least + rng_below(&sim->rng, most - least + 1) : least;
         float clock = sim->process[p].clock;
         if (clock != 1) after = (uint64_t)((double)after / (double)clock);
-        *event = sim_schedule(sim, sim_now(sim) + after, EV_TIMER, p);
+        *event = arm(sim, p, after);
         sim->event[*event].arg = t;
         sim->event[*event].cause = cause;
         if (m == DETECTOR) sim->event[*event].flags |= EVENT_OF_DETECTOR;
     }
+}
+
+void sim_timeout(struct sim *sim, cv_pid p, uint64_t timer) {
+    const struct machine *machine = &sim->machine[ALGORITHM];
+    uint32_t index = machine->timer[(size_t)p * machine->code->timers + timer];
+    struct sim_event *event = &sim->event[index];
+    if (!index || event->flags & EVENT_PARKED) return; /* one that waits out a pause has fired */
+    if (!(event->flags & EVENT_ARMED)) wheel_remove(&sim->wheel, index);
+    event->flags &= (uint8_t)~EVENT_ARMED;
+    wheel_insert_first(&sim->wheel, index);
+}
+
+void sim_answer(struct sim *sim, cv_pid p, uint64_t answer) {
+    uint32_t event = sim_event_new(sim, EV_CHOICE, p);
+    sim->event[event].arg = (uint32_t)answer;
+    wheel_append(&sim->wheel, &sim->answers, event);
+}
+
+/* The schedule's answer; one is drawn when it has none, or none that was asked for. */
+static void choose(struct sim *sim, cv_pid p, uint32_t choices, uint32_t cause) {
+    uint32_t event = sim->answers.first;
+    while (event && sim->event[event].process != p) event = sim->event[event].node.next;
+    bool answered = event && sim->event[event].arg < choices;
+    if (event) {
+        wheel_unlink(&sim->wheel, &sim->answers, event);
+        wheel_insert(&sim->wheel, event, sim_now(sim));
+    } else {
+        event = sim_schedule(sim, sim_now(sim), EV_CHOICE, p);
+    }
+    if (!answered) sim->event[event].arg = (uint32_t)rng_below(&sim->rng, choices);
+    sim->event[event].cause = cause;
 }
 
 /* Durable prefixes are short, so the loop is cheaper than a call. */
@@ -217,11 +258,7 @@ static void apply(struct sim *sim, cv_pid p, enum sim_machine m, uint32_t cause)
         network_send(sim, p, m, send, cause);
         at += (uint32_t)sizeof *send + ((send->size + 7) & ~7u);
     }
-    if (out->choose) {
-        uint32_t event = sim_schedule(sim, sim_now(sim), EV_CHOICE, p);
-        sim->event[event].arg = (uint32_t)rng_below(&sim->rng, out->choose);
-        sim->event[event].cause = cause;
-    }
+    if (out->choose) choose(sim, p, out->choose, cause);
     if (out->tells) apply_tells(sim, p, m);
 }
 
@@ -340,7 +377,10 @@ static void dispatch(struct sim *sim, uint32_t index) {
 
 static enum run_end loop(struct sim *sim) {
     const struct sim_config *config = sim->config;
-    const bool rests = !(sim->algorithm->traits & CV_NEVER_RESTS) && !sim->machine[DETECTOR].code;
+    const bool played =
+        config->scripted && config->time_limit; /* to its end, whatever was served */
+    const bool rests =
+        played || (!(sim->algorithm->traits & CV_NEVER_RESTS) && !sim->machine[DETECTOR].code);
     const bool failing = sim->algorithm->problem == CV_ELECTION && config_keeps_failing(config);
     const uint64_t time_limit = config->time_limit ? config->time_limit
                                 : failing          ? ELECTION_TIME_US

@@ -8,14 +8,12 @@
 #include "base/parse.h"
 #include "catalogue/catalogue.h"
 
-enum { LINE_MAX_BYTES = 1024, FILE_MAX_BYTES = 1 << 20 };
+enum { LINE_MAX_BYTES = 1 << 16, FILE_MAX_BYTES = 1 << 26 };
 
-/* What can be expected as a number, as typed. */
-static const char *const countable[] = {[EXPECT_ENTRIES] = "entries",
-                                        [EXPECT_MESSAGES] = "messages",
-                                        [EXPECT_OVERLAPS] = "overlaps",
-                                        [EXPECT_REFUSED] = "refused",
-                                        [EXPECT_ROUNDS] = "rounds"};
+const char *const expectation_name[] = {
+    [EXPECT_ENTRIES] = "entries", [EXPECT_MESSAGES] = "messages", [EXPECT_OVERLAPS] = "overlaps",
+    [EXPECT_REFUSED] = "refused", [EXPECT_ROUNDS] = "rounds",     [EXPECT_LEADER] = "leader",
+    [EXPECT_ORDER] = "order"};
 
 struct reader {
     struct scenario *scenario;
@@ -181,12 +179,13 @@ static int read_leader(struct reader *r, struct expectation *e, const char *name
 static int read_expectation(struct reader *r, struct expectation *e, char *text) {
     struct properties properties = sim_properties(r->scenario->config.algorithm->problem);
     char *value = rest_of(text);
-    if (strcmp(text, "order") == 0) return read_order(r, e, value);
+    if (strcmp(text, expectation_name[EXPECT_ORDER]) == 0) return read_order(r, e, value);
     bool election = r->scenario->config.algorithm->problem == CV_ELECTION;
-    if (strcmp(text, "leader") == 0 && election) return read_leader(r, e, value);
+    if (strcmp(text, expectation_name[EXPECT_LEADER]) == 0 && election)
+        return read_leader(r, e, value);
     if (strcmp(text, "rounds") == 0 && !election) return fail(r, "rounds: are of elections");
     for (int i = EXPECT_ENTRIES; i <= EXPECT_ROUNDS; i++) {
-        if (strcmp(text, countable[i]) != 0) continue;
+        if (strcmp(text, expectation_name[i]) != 0) continue;
         e->type = (enum expectation_type)i;
         return parse_u64(value, &e->number) == 0
                    ? 0
@@ -327,7 +326,7 @@ size_t scenario_check(const struct scenario *scenario, const char *path, const s
         } else {
             if (numbers[e->type] == e->number) continue;
             fprintf(out, "%s:%d: %llu %s, not %llu as expected\n", path, e->line,
-                    (unsigned long long)numbers[e->type], countable[e->type],
+                    (unsigned long long)numbers[e->type], expectation_name[e->type],
                     (unsigned long long)e->number);
         }
         unmet++;

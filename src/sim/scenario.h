@@ -7,7 +7,10 @@
  *   processes Part1 Part2             names, or how many
  *   m 2                               an option of the algorithm, or any setting of `conclave sim`
  *   at 5ms Coord2 crash               what happens when, in order of time
- *   expect exclusion violated         what must come out */
+ *   expect exclusion violated         what must come out
+ *
+ * With the setting `scripted` a scenario says all that happens: which timers fire (`p2 timeout`),
+ * what is chosen (`p2 chooses 1`), and how long each message takes (`delay p1 p2 3ms once`). */
 #ifndef CV_SIM_SCENARIO_H
 #define CV_SIM_SCENARIO_H
 
@@ -43,11 +46,15 @@ struct scenario {
     size_t expectation_count;
 };
 
+extern const char *const expectation_name[]; /* as typed, by type; of verdicts: the property's */
+
 enum { SCENARIO_ERROR_MAX = 512 };
 
 /* Returns 0, or -1 and "FILE:LINE: what is wrong" in `error`. */
 int scenario_read(struct scenario *scenario, const char *path, char error[SCENARIO_ERROR_MAX]);
 void scenario_free(struct scenario *scenario);
+/* Writes a file from which the same scenario can be read. */
+void scenario_write(const struct scenario *scenario, FILE *out);
 
 /* Writes a line for each expectation that the run did not meet and returns how many there are. */
 size_t scenario_check(const struct scenario *scenario, const char *path, const struct sim *sim,

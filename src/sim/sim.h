@@ -62,6 +62,7 @@ enum {
     EVENT_BACKGROUND = 1,  /* a fault generator, which keeps no run alive */
     EVENT_PARKED = 2,      /* out of the wheel until its process runs on */
     EVENT_OF_DETECTOR = 4, /* of the process's failure detector, not of its algorithm */
+    EVENT_ARMED = 8,       /* a timer outside the wheel, until the schedule lets it fire */
 };
 
 struct sim_event {
@@ -112,9 +113,10 @@ struct sim_process {
 
 struct channel { /* a scheduled exception to the run's delay or to its reliability */
     cv_pid from, to;
-    bool delayed;
+    bool loses;    /* else it delays */
+    bool stays;    /* until a newer one takes its place */
+    uint64_t left; /* else: for so many messages */
     struct distribution delay;
-    uint64_t lose;
 };
 
 struct fifo_slot { /* when the newest message of a channel arrives */
@@ -155,6 +157,7 @@ struct sim {
     bool plain; /* the network only delays */
     struct channel *channel;
     size_t channel_count;
+    struct wheel_list answers; /* EV_CHOICE: to choices that are still to come, the oldest first */
     struct fifo_slot *fifo, *fifo_spare;
     uint64_t fifo_used, fifo_size;
     struct mutex_judge judge; /* of locks */
@@ -225,6 +228,10 @@ uint32_t sim_note(struct sim *sim, enum trace_type type, cv_pid p, cv_pid peer, 
 uint32_t sim_schedule_next(struct sim *sim, enum sim_event_type type, cv_pid process);
 void sim_cancel(struct sim *sim, uint32_t *event);
 void sim_free(struct sim *sim, uint32_t event);
+/* Lets a timer of the algorithm fire now, if it is armed. */
+void sim_timeout(struct sim *sim, cv_pid p, uint64_t timer);
+/* Answers the next choice of p that has no answer yet. */
+void sim_answer(struct sim *sim, cv_pid p, uint64_t answer);
 void sim_step(struct sim *sim, cv_pid p, enum sim_machine machine, const struct cv_event *event,
               uint32_t cause);
 static inline uint64_t sim_now(const struct sim *sim) { return sim->wheel.now; }

@@ -11,8 +11,9 @@ include_graph() {
         [judge]="base process judge"
         [catalogue]="base process mutex election detector catalogue"
         [sim]="base process detector judge catalogue sim"
-        [lab]="base process judge catalogue sim lab"
-        [cli]="base process judge catalogue sim lab cli"
+        [check]="base process judge check"
+        [lab]="base process judge check catalogue sim lab"
+        [cli]="base process judge check catalogue sim lab cli"
     )
     local bad=0 file folder included
     while IFS=: read -r file included; do

@@ -53,6 +53,14 @@ check "rates without end" exits 0 timeout 20 "$CONCLAVE" sim central --partition
 check "a lock does not campaign" says "campaign: is for elections" 2 c sim central --at '1ms p1 campaign'
 check "an election does not acquire" says "acquire: is for locks" 2 c sim bully --at '1ms p1 acquire'
 check "twice in a partition" says "is there twice" 2 c sim central --at '1ms partition p1 | p1'
+check "a timer that is not there" says "'3' is not a timer of quorum: 0 to 0" 2 c sim quorum --at '1ms p1 timeout 3'
+check "no timer at all" says "lamport has no timer" 2 c sim lamport --at '1ms p1 timeout'
+check "a choice that is none" says "chooses: 'heads' is not a choice" 2 c sim itai-rodeh --at '1ms p1 chooses heads'
+check "an answer without a choice" says "chooses: wrong number of words" 2 c sim itai-rodeh --at '1ms p1 chooses'
+check "a delay for twice" says "only 'once' may follow" 2 c sim central --at '1ms delay p1 p2 3ms twice'
+check "once too often" says "delay: wants FROM TO TIME or 'usual', and maybe 'once'" 2 c sim central --at '1ms delay p1 p2 3ms once once'
+check "a loss once" says "lose: wants FROM TO HOW-MANY" 2 c sim central --at '1ms lose p1 p2 1 once'
+check "a script without heartbeats" says "scripted: heartbeats need" 2 c sim bully --scripted --detector phi:8
 check "words behind heal" says "nothing may follow" 2 c sim central --at '1ms heal now'
 check "many runs of a scenario" says "what must come out of one run" 2 c sim --scenario scenarios/central.scenario --runs 3
 check "two documents on one output" says "standard output" 2 c sim central --json --trace json --output -
@@ -75,6 +83,6 @@ check "scenario: m too small" scenario m "m must be more than n/2" 'algorithm qu
 check "scenario: same name twice" scenario twice "is there twice" 'algorithm central\nprocesses A B A\n'
 check "scenario: too few names" scenario few "names: 1, but processes of that kind: 3" 'algorithm quorum\nservers A\n'
 check "scenario: cannot expect" scenario expect ".scenario:2: cannot expect 'luck'" 'algorithm central\nexpect luck held\n'
-check "scenario: long line" scenario long "too long" "algorithm central\n# $(printf 'x%.0s' {1..2000})\n"
+check "scenario: long line" scenario long "too long" "algorithm central\n# $(printf 'x%.0s' {1..70000})\n"
 check "scenario: binary" exits 2 c sim --scenario "$CONCLAVE"
 check "scenario: a folder" exits 2 c sim --scenario /

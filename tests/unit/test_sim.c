@@ -748,6 +748,120 @@ static void scheduled_requests_of_the_busy_wait_their_turn(void **state) {
     run_free(run);
 }
 
+/* ---- Scripts ---- */
+
+static void a_scripted_timer_fires_when_the_schedule_says_so(void **state) {
+    (void)state;
+    struct run *run =
+        run_new(&announcer, LINES("processes 2", "scripted", "at 0ms p1 acquire hold 1ms",
+                                  "at 7ms p1 timeout", "at 8ms p1 timeout", "at 9ms p2 timeout 0"));
+    ASSERT_SIGHTS(run, TR_TIMER, {7, 1, 0}); /* later, and at p2, none is armed */
+    run_free(run);
+    run = run_new(&announcer, LINES("processes 2", "scripted", "at 0ms p1 acquire hold 1ms",
+                                    "at 2ms p1 crash", "at 3ms p1 recover", "at 4ms p1 timeout"));
+    assert_int_equal(count(run, TR_TIMER, ANY), 0);
+    run_free(run);
+    run = run_new(&announcer, LINES("processes 2", "scripted", "at 0ms p1 acquire hold 9ms",
+                                    "at 1ms p1 pause 3ms", "at 2ms p1 timeout",
+                                    "at 3ms p1 timeout")); /* which has fired, but waits */
+    ASSERT_SIGHTS(run, TR_TIMER, {4, 1, 0});
+    run_free(run);
+}
+
+static void a_timer_can_be_made_to_fire_early(void **state) {
+    (void)state;
+    struct run *run =
+        run_new(&announcer, LINES("processes 2", "timer 8ms", "at 0ms p1 acquire hold 1ms",
+                                  "at 3ms p1 timeout", "at 5ms p2 acquire hold 1ms"));
+    ASSERT_SIGHTS(run, TR_TIMER, {3, 1, 0}, {13, 2, 0});
+    run_free(run);
+}
+
+/* Nobody lets p2 in but the end of p1's lease. */
+static void an_armed_timer_keeps_no_script_alive(void **state) {
+    const char *lines[] = {"processes 2",
+                           "scripted",
+                           "at 0ms p1 acquire hold 9ms",
+                           "at 3ms p1 crash",
+                           "at 4ms p2 acquire",
+                           NULL,
+                           NULL};
+    (void)state;
+    struct run *run = run_new(catalogue_find("central-lease"), lines);
+    assert_int_equal(run->sim->result.end, AT_REST);
+    assert_int_equal(run->sim->judge.verdict[DEADLOCK].value, VIOLATED);
+    run_free(run);
+    lines[5] = "at 9ms coordinator timeout";
+    run = run_new(catalogue_find("central-lease"), lines);
+    ASSERT_SIGHTS(run, TR_ENTER, {2, 2, 0}, {10, 3, 0});
+    assert_int_equal(run->sim->result.end, ALL_SERVED);
+    run_free(run);
+}
+
+static void in_a_script_nobody_asks_unasked(void **state) {
+    (void)state;
+    struct run *run = run_new(&announcer, LINES("scripted"));
+    assert_int_equal(run->sim->result.requests, 0);
+    run_free(run);
+    run = run_new(catalogue_find("bully"), LINES("scripted"));
+    assert_int_equal(run->sim->result.messages, 0);
+    assert_int_equal(run->sim->result.end, AT_REST);
+    run_free(run);
+}
+
+/* What was chosen, in the order of time, as digits. */
+static void assert_choices(const struct run *run, cv_pid p, const char *digits) {
+    for (size_t i = 0; (i = next(run, i, TR_CHOICE, p)); digits++)
+        assert_int_equal(run->trace.entry[i].arg, *digits - '0');
+    assert_int_equal(*digits, 0);
+}
+
+static void choices_can_be_scheduled(void **state) {
+    (void)state;
+    const struct cv_algorithm *lots = catalogue_find("itai-rodeh");
+    /* equal lots in two rounds, then p2's is better */
+    struct run *run =
+        run_new(lots, LINES("processes 2", "at 0ms p1 chooses 1", "at 0ms p1 campaign",
+                            "at 0ms p2 chooses 1", "at 0ms p2 campaign", "at 1ms p2 chooses 0",
+                            "at 1ms p1 chooses 0", "at 1ms p1 chooses 0", "at 1ms p2 chooses 1"));
+    assert_choices(run, 1, "100");
+    assert_choices(run, 2, "101");
+    assert_int_equal(run->sim->result.leader, run->sim->topology.ids[2]);
+    run_free(run);
+    for (char seed[] = "seed 1"; seed[5] <= '9'; seed[5]++) { /* 7 is not a choice: one is drawn */
+        run = run_new(lots, LINES("processes 3", seed, "at 1ms p1 chooses 7", "at 1ms p1 campaign",
+                                  "initiators 1"));
+        assert_true(run->trace.entry[next(run, 0, TR_CHOICE, 1)].arg < 3);
+        run_free(run);
+    }
+}
+
+static void exceptions_for_one_message_are_used_up_oldest_first(void **state) {
+    (void)state;
+    struct run *run =
+        run_new(&announcer, LINES("processes 2", "reorder", "repeat 5", "at 0ms delay p1 p2 20ms",
+                                  "at 1ms delay p1 p2 9ms once", "at 1ms lose p1 p2 1",
+                                  "at 1ms delay * p2 3ms once", "at 1ms delay p1 p2 usual once",
+                                  "at 1ms delay p2 p1 7ms once", "at 1ms p1 acquire hold 1ms"));
+    ASSERT_SIGHTS(run, TR_RECEIVE, {2, 2, 1}, {4, 2, 1}, {10, 2, 1}, {21, 2, 1});
+    ASSERT_SIGHTS(run, TR_LOST, {1, 2, 1});
+    size_t sending = next(run, 0, TR_SEND, 1);
+    assert_int_equal(run->trace.entry[run->trace.entry[sending].match].time_us, 10000);
+    run_free(run);
+}
+
+static void exceptions_at_the_start_hold_for_what_is_sent_then(void **state) {
+    (void)state;
+    const struct cv_algorithm *ring = catalogue_find("token-ring");
+    struct run *run = run_new(
+        ring, LINES("processes 2", "at 0ms delay p1 p2 5ms once", "at 3ms p2 acquire hold 2ms"));
+    ASSERT_SIGHTS(run, TR_ENTER, {5, 2, 0});
+    run_free(run);
+    run = run_new(ring, LINES("processes 2", "at 0ms lose p1 p2 1", "at 3ms p2 acquire hold 2ms"));
+    assert_int_equal(run->sim->judge.verdict[DEADLOCK].value, VIOLATED);
+    run_free(run);
+}
+
 /* ---- The same run again ---- */
 
 static const char *const every_fault[] = {"delay lognormal:2ms,0.8",
@@ -949,6 +1063,13 @@ int main(void) {
         cmocka_unit_test(open_arrivals_too),
         cmocka_unit_test(crashes_cost_no_entries_when_the_crashed_come_back),
         cmocka_unit_test(scheduled_requests_of_the_busy_wait_their_turn),
+        cmocka_unit_test(a_scripted_timer_fires_when_the_schedule_says_so),
+        cmocka_unit_test(a_timer_can_be_made_to_fire_early),
+        cmocka_unit_test(an_armed_timer_keeps_no_script_alive),
+        cmocka_unit_test(in_a_script_nobody_asks_unasked),
+        cmocka_unit_test(choices_can_be_scheduled),
+        cmocka_unit_test(exceptions_for_one_message_are_used_up_oldest_first),
+        cmocka_unit_test(exceptions_at_the_start_hold_for_what_is_sent_then),
         cmocka_unit_test(a_run_is_the_same_after_any_other_in_the_same_memory),
         cmocka_unit_test(the_number_of_jobs_changes_no_result),
         cmocka_unit_test(shares_are_the_whole),

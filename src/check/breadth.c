@@ -1,0 +1,202 @@
+/* Breadth first, over the cores: level by level, so that the first way to a state is a shortest.
+ *
+ * States are numbered as they are found, so the states of a level lie side by side and the frontier
+ * needs no memory of its own.  Threads take stretches of the level.  They meet when a set has to
+ * grow and when the level is done; the last to come decides what is next. */
+#include <stdlib.h>
+#include <time.h>
+
+#include "check/search.h"
+
+enum { STRETCH = 64, BLOCK = 64 };
+
+struct level {
+    _Atomic uint64_t next; /* state that nobody has taken */
+    uint64_t end;
+    uint64_t depth;
+};
+
+struct breadth {
+    struct search *search;
+    struct level level;
+    pthread_mutex_t lock;
+    pthread_cond_t met;
+    unsigned threads, waiting;
+    uint64_t meetings;
+    bool unfinished; /* somebody came with states left */
+    bool over;
+    atomic_bool stop; /* a violation ends the search */
+};
+
+struct crew { /* one of the threads */
+    struct breadth *breadth;
+    struct worker worker;
+    pthread_t thread;
+    unsigned index;
+    uint64_t next, end; /* its stretch */
+    uint64_t states, transitions;
+    bool cut;
+};
+
+/* ---- Meeting ---- */
+
+static void note_level(struct search *s, uint64_t states) {
+    if (!s->most || !states) return;
+    s->level = realloc(s->level, (s->levels + 1) * sizeof *s->level);
+    cv_assert(s->level);
+    s->level[s->levels++] = states;
+}
+
+static void decide_what_is_next(struct breadth *b) {
+    struct search *s = b->search;
+    struct explorer *e = &s->explorer;
+    uint64_t bytes = explorer_bytes(e);
+    if (bytes > s->result->memory) s->result->memory = bytes;
+    if (atomic_load(&b->stop)) b->over = true;
+    bool done = !b->unfinished && atomic_load(&b->level.next) >= b->level.end;
+    if (done && !b->over) {
+        b->level.next = b->level.end;
+        b->level.end = atomic_load(&e->states.count) + 1;
+        note_level(s, b->level.end - b->level.next);
+        if (s->most && b->level.end > s->most) b->over = s->probed = true;
+        if (b->level.next == b->level.end)
+            b->over = true;
+        else
+            b->level.depth++;
+        if (!b->over && s->options->depth && b->level.depth >= s->options->depth) {
+            b->over = true;
+            s->result->end = CHECK_DEPTH;
+        }
+    }
+    if (!b->over && bytes > s->options->memory) {
+        b->over = true;
+        s->result->end = CHECK_MEMORY;
+    }
+    b->unfinished = false;
+    if (!b->over) explorer_grow(e);
+}
+
+static void wait_for_others(struct breadth *b, void (*last)(struct breadth *)) {
+    pthread_mutex_lock(&b->lock);
+    uint64_t meeting = b->meetings;
+    if (++b->waiting == b->threads) {
+        if (last) last(b);
+        b->waiting = 0;
+        b->meetings++;
+        pthread_cond_broadcast(&b->met);
+    } else {
+        while (meeting == b->meetings) pthread_cond_wait(&b->met, &b->lock);
+    }
+    pthread_mutex_unlock(&b->lock);
+}
+
+static void meet(struct crew *c) {
+    struct breadth *b = c->breadth;
+    pairs_drop_block(&b->search->explorer.states, &c->worker.states);
+    if (c->next < c->end) {
+        pthread_mutex_lock(&b->lock);
+        b->unfinished = true;
+        pthread_mutex_unlock(&b->lock);
+    }
+    wait_for_others(b, decide_what_is_next);
+    explorer_put_back(&b->search->explorer, c->index, b->threads);
+    wait_for_others(b, NULL);
+}
+
+/* ---- Exploring ---- */
+
+static void report(struct crew *c) {
+    struct breadth *b = c->breadth;
+    uint64_t next = atomic_load_explicit(&b->level.next, memory_order_relaxed);
+    uint64_t count = atomic_load_explicit(&b->search->explorer.states.count, memory_order_relaxed);
+    search_report(b->search, count, c->transitions * b->threads, count > next ? count - next : 0,
+                  b->level.depth);
+}
+
+static void visit(struct crew *c, uint32_t number) {
+    struct breadth *b = c->breadth;
+    struct search *s = b->search;
+    struct worker *w = &c->worker;
+    uint64_t pair = s->explorer.states.pair[number];
+    if (!pair) return; /* a number that was not used */
+    worker_unfold(w, pair);
+    worker_expand(w);
+    c->transitions += w->step_count;
+    c->cut |= w->cut;
+    for (size_t i = 0; i < w->step_count; i++) {
+        bool is_new;
+        const struct step *step = &w->steps[i];
+        uint32_t next = pairs_put(&s->explorer.states, &w->states, step->pair, step->hash, &is_new);
+        c->states += is_new;
+        if (is_new)
+            atomic_store_explicit(&s->explorer.states.note[next], number, memory_order_relaxed);
+        else if (next <= number)
+            atomic_store_explicit(&s->cyclic, true, memory_order_relaxed);
+        if (step->broken && search_broken(s, number, step->broken, false))
+            atomic_store(&b->stop, true);
+    }
+    if (w->broken && search_broken(s, number, w->broken, true)) atomic_store(&b->stop, true);
+}
+
+static bool take_stretch(struct crew *c) {
+    struct level *level = &c->breadth->level;
+    uint64_t first = atomic_fetch_add_explicit(&level->next, STRETCH, memory_order_relaxed);
+    if (first >= level->end) return false;
+    c->next = first;
+    c->end = first + STRETCH < level->end ? first + STRETCH : level->end;
+    return true;
+}
+
+static void *work(void *context) {
+    struct crew *c = context;
+    struct breadth *b = c->breadth;
+    struct explorer *e = &b->search->explorer;
+    while (!b->over) {
+        bool stop = atomic_load_explicit(&b->stop, memory_order_relaxed);
+        if (stop) c->next = c->end;
+        if (stop || explorer_crowded(e) || (c->next == c->end && !take_stretch(c))) {
+            meet(c);
+            continue;
+        }
+        for (; c->next < c->end && !explorer_crowded(e); c->next++) visit(c, (uint32_t)c->next);
+        if (c->index == 0) report(c);
+    }
+    return NULL;
+}
+
+void search_breadth(struct search *s, unsigned threads) {
+    struct breadth b = {.search = s, .threads = threads};
+    struct crew *crew = calloc(threads, sizeof *crew);
+    uint32_t leaves[LEAVES_MAX];
+    bool is_new;
+    cv_assert(crew);
+    pthread_mutex_init(&b.lock, NULL);
+    pthread_cond_init(&b.met, NULL);
+    for (unsigned i = 0; i < threads; i++) {
+        crew[i] = (struct crew){.breadth = &b, .index = i};
+        worker_open(&crew[i].worker, &s->explorer, threads > 1 ? BLOCK : 1);
+    }
+    explorer_start(&crew[0].worker, true, leaves);
+    worker_place(&crew[0].worker, leaves);
+    uint64_t start = worker_fold(&crew[0].worker, leaves);
+    pairs_put(&s->explorer.states, &crew[0].worker.states, start, pair_hash(start), &is_new);
+    pairs_drop_block(&s->explorer.states, &crew[0].worker.states);
+    crew[0].states = 1;
+    b.level.next = 1;
+    b.level.end = atomic_load(&s->explorer.states.count) + 1;
+    note_level(s, 1);
+    for (unsigned i = 1; i < threads; i++)
+        cv_assert(pthread_create(&crew[i].thread, NULL, work, &crew[i]) == 0);
+    work(&crew[0]);
+    for (unsigned i = 1; i < threads; i++) pthread_join(crew[i].thread, NULL);
+    for (unsigned i = 0; i < threads; i++) {
+        s->result->states += crew[i].states;
+        s->result->transitions += crew[i].transitions;
+        s->result->cut |= crew[i].cut;
+        worker_close(&crew[i].worker);
+    }
+    s->result->depth = b.level.depth;
+    free(crew);
+    pthread_mutex_destroy(&b.lock);
+    pthread_cond_destroy(&b.met);
+}

@@ -1,0 +1,266 @@
+/* Waiting for ever: a cycle in which somebody waits, the others go on, and nothing that could
+ * happen all the time is put off for ever (weak fairness).
+ *
+ * What must happen: every message on the way arrives, every notice of the detector is heard, who is
+ * inside leaves, and a timer fires that nothing ever comes before.  A component of the graph is
+ * fair when each of these is, somewhere in it, done or not to be done; then a tour of it is a run
+ * in which somebody waits for ever. */
+#include <stdlib.h>
+
+#include "check/component.h"
+#include "check/path.h"
+#include "judge/election.h"
+#include "judge/mutex.h"
+
+struct duty { /* what must happen to a process: to receive a message; 0: to leave */
+    uint32_t process, message;
+    bool done;
+};
+
+struct waiting {
+    unsigned char *looping; /* by state: it is in a component of the whole */
+    uint32_t process;       /* who waits */
+    uint32_t *in;           /* by state: its place in the component, from 1; 0: it is not in it */
+    struct walk walk;
+    bool found;
+    /* Of the component that is looked at: */
+    const struct component *component;
+    struct duty *duties;
+    size_t duty_count, duty_room;
+    uint32_t moved; /* bit per process that does something in it */
+};
+
+static struct waiting *waiting_of(const struct components *c) { return c->context; }
+
+/* ---- Which states can be part of it ---- */
+
+static bool everything(const struct components *c, uint32_t state) {
+    (void)c, (void)state;
+    return true;
+}
+
+static bool loops(struct components *c, const struct component *component) {
+    for (size_t i = 0; i < component->count; i++) waiting_of(c)->looping[component->states[i]] = 1;
+    waiting_of(c)->found = true;
+    return true;
+}
+
+static bool waits(const struct components *c, uint32_t state) {
+    const struct waiting *w = waiting_of(c);
+    struct explorer *e = &c->search->explorer;
+    struct worker worker = {.explorer = e};
+    if (!w->looping[state]) return false;
+    worker_unfold(&worker, e->states.pair[state]);
+    return node_flags(&e->system, worker.here.at[0][w->process]) & (NODE_WAITING | NODE_UNDECIDED);
+}
+
+/* ---- Duties ---- */
+
+static void add_duty(struct waiting *w, uint32_t process, uint32_t message) {
+    if (w->duty_count == w->duty_room) {
+        w->duty_room = w->duty_room ? 2 * w->duty_room : 64;
+        w->duties = realloc(w->duties, w->duty_room * sizeof *w->duties);
+        cv_assert(w->duties);
+    }
+    w->duties[w->duty_count++] = (struct duty){process, message, false};
+}
+
+/* What must happen in the first state. */
+static void list_duties(struct waiting *w, const struct components *c, const uint32_t *nodes) {
+    const struct system *system = &c->search->explorer.system;
+    struct node node;
+    w->duty_count = 0;
+    for (uint32_t p = 0; p < system->model->processes; p++) {
+        if (node_flags(system, nodes[p]) & NODE_DOWN) continue;
+        node_get(system, nodes[p], &node);
+        for (uint32_t i = 0; i < node.count; i++)
+            if (!i || node.inbox[i] != node.inbox[i - 1]) add_duty(w, p, node.inbox[i]);
+        if (node_local(system, nodes[p]).phase == APP_INSIDE) add_duty(w, p, 0);
+    }
+}
+
+static bool is_due(const struct system *system, const struct duty *duty, uint32_t number) {
+    struct node node;
+    if (node_flags(system, number) & NODE_DOWN) return false;
+    if (!duty->message) return node_local(system, number).phase == APP_INSIDE;
+    node_get(system, number, &node);
+    for (uint32_t i = 0; i < node.count; i++)
+        if (node.inbox[i] == duty->message) return true;
+    return false;
+}
+
+/* Ticks off what a step from the state that was expanded does. */
+static void tick_step(struct waiting *w, struct components *c, const struct step *step) {
+    struct system *system = &c->search->explorer.system;
+    uint32_t node = c->worker.here.at[0][step->process];
+    const struct outcome *outcome = &system_outcomes(system, node)->of[step->outcome];
+    struct single_move *moves = NULL;
+    size_t count = system_moves(system, node, step->outcome, &moves);
+    if (!(outcome->flags & OUT_BESIDE)) w->moved |= 1u << step->process;
+    for (size_t d = 0; d < w->duty_count; d++) {
+        struct duty *duty = &w->duties[d];
+        if (duty->process != step->process) continue;
+        if (!duty->message && outcome->flags & OUT_WRITES) duty->done = true;
+        for (size_t i = 0; i < count; i++)
+            if (duty->message && moves[i].message == duty->message) duty->done = true;
+    }
+    free(moves);
+}
+
+static void tick_state(struct waiting *w, const struct components *c, const uint32_t *nodes) {
+    for (size_t d = 0; d < w->duty_count; d++)
+        if (!is_due(&c->search->explorer.system, &w->duties[d], nodes[w->duties[d].process]))
+            w->duties[d].done = true;
+}
+
+/* Who does nothing in the whole component may not have anything that it must do, unless it could do
+ * it without anybody noticing. */
+static bool may_rest(const struct components *c, uint32_t node) {
+    uint32_t flags = node_flags(&c->search->explorer.system, node);
+    return flags & (NODE_CALM | NODE_SETTLES);
+}
+
+static bool is_fair(struct waiting *w, struct components *c, const struct component *component) {
+    const struct explorer *e = &c->search->explorer;
+    uint32_t n = e->model->processes, armed = 0;
+    bool calm = true;
+    w->moved = 0;
+    for (size_t i = 0; i < component->count; i++) {
+        components_expand(c, component->states[i]);
+        if (i == 0) list_duties(w, c, c->worker.here.at[0]);
+        tick_state(w, c, c->worker.here.at[0]);
+        calm &= c->worker.calm;
+        for (uint32_t p = 0; p < n && i == 0; p++)
+            if (node_flags(&e->system, c->worker.here.at[0][p]) & NODE_ARMED) armed |= 1u << p;
+        for (size_t s = 0; s < c->worker.step_count; s++)
+            if (w->in[components_next(c, &c->worker.steps[s])])
+                tick_step(w, c, &c->worker.steps[s]);
+    }
+    components_expand(c, component->states[0]);
+    for (size_t d = 0; d < w->duty_count; d++) {
+        uint32_t p = w->duties[d].process;
+        bool idle = !(w->moved & 1u << p) && may_rest(c, c->worker.here.at[0][p]);
+        if (!w->duties[d].done && !idle) return false;
+    }
+    return !(calm && armed & ~w->moved);
+}
+
+/* ---- The tour ---- */
+
+/* The steps of a shortest way through the component to a step that ticks off a duty, or that is of
+ * a process (duty -1), or that leads back to the first state (process -1). */
+struct goal {
+    int duty, process;
+};
+
+static bool reaches(struct waiting *w, struct components *c, const struct goal *goal,
+                    const struct step *step, uint32_t next) {
+    if (goal->duty < 0 && goal->process < 0) return next == w->component->states[0];
+    if (goal->duty < 0) return step->process == goal->process;
+    struct duty *duty = &w->duties[goal->duty];
+    bool before = duty->done;
+    tick_step(w, c, step);
+    bool reached = duty->done;
+    duty->done = before;
+    if (reached) return true;
+    struct worker worker = {.explorer = &c->search->explorer};
+    worker_unfold(&worker, worker.explorer->states.pair[next]);
+    return !is_due(&worker.explorer->system, duty, worker.here.at[0][duty->process]);
+}
+
+/* Walks from `from` until the goal is reached and returns the state then. */
+static uint32_t walk_on(struct waiting *w, struct components *c, uint32_t from,
+                        const struct goal *goal) {
+    size_t count = w->component->count, head = 0, tail = 0;
+    uint32_t *queue = calloc(2 * (count + 1), sizeof *queue), *came = queue + count + 1, end = 0;
+    cv_assert(queue);
+    uint32_t last = 0, target = 0;
+    queue[tail++] = from;
+    came[w->in[from]] = from;
+    while (head < tail && !end) {
+        uint32_t at = queue[head++];
+        components_expand(c, at);
+        for (size_t i = 0; i < c->worker.step_count && !end; i++) {
+            uint32_t next = components_next(c, &c->worker.steps[i]);
+            if (!w->in[next]) continue;
+            if (reaches(w, c, goal, &c->worker.steps[i], next))
+                end = next, last = at, target = c->worker.steps[i].process;
+            if (came[w->in[next]]) continue;
+            came[w->in[next]] = at;
+            queue[tail++] = next;
+        }
+    }
+    cv_assert(end);
+    size_t length = 0;
+    for (uint32_t at = last; at != from; at = came[w->in[at]]) queue[length++] = at;
+    while (length) walk_to(&w->walk, c->search->explorer.states.pair[queue[--length]]);
+    walk_to_by(&w->walk, c->search->explorer.states.pair[end],
+               goal->duty < 0 && goal->process >= 0 ? (int)target : -1);
+    free(queue);
+    return end;
+}
+
+static void tour(struct waiting *w, struct components *c) {
+    uint32_t first = w->component->states[0], at = first;
+    uint32_t n = c->search->explorer.model->processes;
+    walk_open(&w->walk, &c->search->explorer);
+    walk_to_state(&w->walk, c->search, first);
+    w->walk.path.cycle = w->walk.path.count;
+    for (uint32_t p = 0; p < n; p++)
+        if (w->moved & 1u << p) at = walk_on(w, c, at, &(struct goal){-1, (int)p});
+    for (size_t d = 0; d < w->duty_count; d++)
+        if (w->moved & 1u << w->duties[d].process)
+            at = walk_on(w, c, at, &(struct goal){(int)d, -1});
+    if (at != first) walk_on(w, c, at, &(struct goal){-1, -1});
+}
+
+/* ---- The search for it ---- */
+
+static bool starves(struct components *c, const struct component *component) {
+    struct waiting *w = waiting_of(c);
+    for (size_t i = 0; i < component->count; i++) w->in[component->states[i]] = (uint32_t)i + 1;
+    w->component = component;
+    if (is_fair(w, c, component)) {
+        w->found = true;
+        tour(w, c);
+    }
+    for (size_t i = 0; i < component->count; i++) w->in[component->states[i]] = 0;
+    return !w->found;
+}
+
+void search_cycles(struct search *s) {
+    struct explorer *e = &s->explorer;
+    int property = e->model->algorithm->problem == CV_ELECTION ? LIVENESS : STARVATION;
+    uint32_t count = atomic_load(&e->states.count);
+    struct components c;
+    if (!atomic_load(&s->cyclic) || !(e->judged & 1u << property) || s->broken & 1u << property)
+        return;
+    s->undecided = 1u << property;
+    if (e->hashed) return;
+    if (explorer_bytes(e) + 25 * (uint64_t)count > s->options->memory) {
+        s->result->end = CHECK_MEMORY;
+        return;
+    }
+    struct waiting w = {.looping = calloc((size_t)count + 1, 1),
+                        .in = calloc((size_t)count + 1, sizeof *w.in)};
+    cv_assert(w.looping && w.in);
+    components_open(&c, s);
+    c.context = &w;
+    c.belongs = everything, c.found = loops;
+    components_find(&c);
+    bool cycles = w.found;
+    w.found = false;
+    if (!cycles || e->system.renamings.count <= 1) s->undecided = 0;
+    c.belongs = waits, c.found = starves;
+    for (w.process = 0; cycles && !s->undecided && w.process < e->model->processes && !w.found;
+         w.process++)
+        components_find(&c);
+    if (w.found) {
+        s->broken |= 1u << property;
+        s->result->path[property] = walk_close(&w.walk);
+    }
+    components_close(&c);
+    free(w.looping);
+    free(w.in);
+    free(w.duties);
+}

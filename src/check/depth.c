@@ -1,0 +1,93 @@
+/* Depth first: each state is left by the first step that leads to something new. */
+#include <stdlib.h>
+
+#include "check/search.h"
+
+struct frame { /* a state on the way to where the search is */
+    uint32_t state;
+    uint32_t done; /* of its steps */
+};
+
+struct depth {
+    struct search *search;
+    struct worker worker;
+    struct frame *stack;
+    size_t height, room;
+    bool over;
+};
+
+static void push(struct depth *d, uint32_t state) {
+    if (d->height == d->room) {
+        d->room = d->room ? 2 * d->room : 1024;
+        d->stack = realloc(d->stack, d->room * sizeof *d->stack);
+        cv_assert(d->stack);
+    }
+    d->stack[d->height++] = (struct frame){state, 0};
+    if (d->height - 1 > d->search->result->depth) d->search->result->depth = d->height - 1;
+}
+
+static void keep_limits(struct depth *d) {
+    struct search *s = d->search;
+    struct explorer *e = &s->explorer;
+    if (!explorer_crowded(e) && s->result->states % 1024) return;
+    uint64_t bytes = explorer_bytes(e) + d->room * sizeof *d->stack;
+    if (bytes > s->result->memory) s->result->memory = bytes;
+    if (bytes > s->options->memory) {
+        s->result->end = CHECK_MEMORY;
+        d->over = true;
+        return;
+    }
+    search_report(s, s->result->states, s->result->transitions, d->height, s->result->depth);
+    if (!explorer_crowded(e)) return;
+    explorer_grow(e);
+    explorer_put_back(e, 0, 1);
+}
+
+/* Takes the next step of the state on top that leads to a new one; without one it is done. */
+static void advance(struct depth *d) {
+    struct search *s = d->search;
+    struct explorer *e = &s->explorer;
+    struct worker *w = &d->worker;
+    struct frame *top = &d->stack[d->height - 1];
+    bool first = top->done == 0, is_new = false;
+    worker_unfold(w, e->states.pair[top->state]);
+    worker_expand(w);
+    if (first) {
+        s->result->transitions += w->step_count;
+        s->result->cut |= w->cut;
+        if (w->broken && search_broken(s, top->state, w->broken, true)) d->over = true;
+    }
+    bool bottom = s->options->depth && d->height > s->options->depth;
+    if (bottom) s->result->end = CHECK_DEPTH;
+    while (!bottom && !d->over && top->done < w->step_count) {
+        const struct step *step = &w->steps[top->done++];
+        uint32_t next = pairs_put(&e->states, &w->states, step->pair, step->hash, &is_new);
+        if (is_new) {
+            s->result->states++;
+            e->states.note[next] = top->state;
+        } else {
+            s->cyclic = true; /* perhaps: it is not looked for on the stack */
+        }
+        if (step->broken && search_broken(s, top->state, step->broken, false)) d->over = true;
+        if (is_new) return push(d, next);
+    }
+    d->height--;
+}
+
+void search_depth(struct search *s) {
+    struct depth d = {.search = s};
+    uint32_t leaves[LEAVES_MAX];
+    bool is_new;
+    worker_open(&d.worker, &s->explorer, 1);
+    explorer_start(&d.worker, true, leaves);
+    worker_place(&d.worker, leaves);
+    uint64_t start = worker_fold(&d.worker, leaves);
+    push(&d, pairs_put(&s->explorer.states, &d.worker.states, start, pair_hash(start), &is_new));
+    s->result->states = 1;
+    while (d.height && !d.over) {
+        keep_limits(&d);
+        if (!d.over) advance(&d);
+    }
+    worker_close(&d.worker);
+    free(d.stack);
+}

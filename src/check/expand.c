@@ -1,0 +1,206 @@
+/* From one state to the next: which outcomes are possible, what they change, what they break. */
+#include <stdlib.h>
+
+#include "check/explore.h"
+#include "judge/election.h"
+#include "judge/mutex.h"
+
+void worker_open(struct worker *worker, struct explorer *explorer, uint32_t block) {
+    *worker = (struct worker){.explorer = explorer,
+                              .states = {.size = block},
+                              .inner = {.size = block},
+                              .budgets = {.size = 1},
+                              .memo = {.size = block}};
+}
+
+void worker_close(struct worker *worker) { free(worker->steps); }
+
+void explorer_start(struct worker *worker, bool renamed, uint32_t *leaves) {
+    const struct check_model *model = worker->explorer->model;
+    for (uint32_t i = 0; i < model->processes; i++)
+        leaves[i] = worker->explorer->system.start[i + 1];
+    leaves[model->processes] =
+        (uint32_t)model->crashes << budget_shift[FOR_CRASH] |
+        (uint32_t)model->losses << budget_shift[FOR_LOSS] |
+        (uint32_t)model->suspicions << budget_shift[FOR_SUSPICION] |
+        (uint32_t)model->late << budget_shift[FOR_LATE] |
+        (uint32_t)(model->timeouts == CHECK_FOREVER ? TIMEOUTS_FOREVER : model->timeouts)
+            << budget_shift[FOR_TIMEOUT] |
+        (uint32_t)model->initiators << budget_shift[FOR_CAMPAIGN];
+    if (renamed && worker->explorer->system.renamings.count > 1) worker_rename(worker, leaves);
+}
+
+/* ---- What is possible ---- */
+
+static uint32_t flags_of(const struct worker *worker, uint32_t process) {
+    return node_flags(&worker->explorer->system, worker->here.at[0][process]);
+}
+
+static uint32_t budgets(const struct worker *worker) {
+    return worker->here.at[0][worker->explorer->model->processes];
+}
+
+static bool is_calm(const struct worker *worker, uint32_t process) {
+    uint32_t flags = flags_of(worker, process);
+    bool starts = flags & NODE_PENDING && budget_left(budgets(worker), FOR_CAMPAIGN);
+    return flags & NODE_CALM && !starts;
+}
+
+static bool may_settle(const struct worker *worker, uint32_t process) {
+    bool starts =
+        flags_of(worker, process) & NODE_PENDING && budget_left(budgets(worker), FOR_CAMPAIGN);
+    return is_calm(worker, process) || (flags_of(worker, process) & NODE_SETTLES && !starts);
+}
+
+/* Takes what the outcome costs from the budgets, and returns whether there is enough. */
+static bool pay(const struct worker *worker, uint32_t process, const struct outcome *outcome,
+                uint32_t *word) {
+    if (outcome->flags & OUT_SETTLES) return worker->settles == process + 1;
+    if (outcome->flags & OUT_WRONG && flags_of(worker, outcome->peer - 1u) & NODE_DOWN)
+        return false;
+    if (!outcome->budget) return true;
+    if (!budget_left(*word, outcome->budget)) return false;
+    bool forever =
+        outcome->budget == FOR_TIMEOUT && budget_left(*word, FOR_TIMEOUT) == TIMEOUTS_FOREVER;
+    if (!forever) *word -= 1u << budget_shift[outcome->budget];
+    bool late = outcome->flags & OUT_LATE || (outcome->flags & OUT_QUIET && !worker->calm);
+    if (!late) return true;
+    if (!budget_left(*word, FOR_LATE)) return false;
+    *word -= 1u << budget_shift[FOR_LATE];
+    return true;
+}
+
+/* ---- What it changes, and breaks ---- */
+
+static uint32_t change(struct worker *worker, uint32_t node, uint32_t what, change_fn *how) {
+    return system_change(&worker->explorer->system, &worker->memo, node, what, how);
+}
+
+/* The resource takes the write of one that enters unless it has seen a newer token; then whoever is
+ * still inside is superseded. */
+static void enter_fenced(struct worker *worker, uint32_t process, uint32_t token,
+                         uint32_t *leaves) {
+    const struct explorer *e = worker->explorer;
+    uint32_t *word = &leaves[e->model->processes];
+    cv_assert(token <= TOKEN_MAX);
+    if (token < token_of(*word)) return;
+    *word = (*word & ~((uint32_t)TOKEN_MAX << LATEST_SHIFT)) | token << LATEST_SHIFT;
+    for (uint32_t q = 0; q < e->model->processes; q++)
+        if (q != process && node_flags(&e->system, leaves[q]) & NODE_INSIDE)
+            leaves[q] = change(worker, leaves[q], SUPERSEDED, node_supersede);
+}
+
+static uint32_t enter(struct worker *worker, uint32_t process, uint32_t token, uint32_t *leaves) {
+    const struct explorer *e = worker->explorer;
+    if (e->model->fencing) return enter_fenced(worker, process, token, leaves), 0;
+    for (uint32_t q = 0; q < e->model->processes; q++)
+        if (q != process && flags_of(worker, q) & NODE_INSIDE) return 1u << EXCLUSION;
+    return 0;
+}
+
+static uint32_t elect(const struct worker *worker, uint32_t process, uint32_t term,
+                      uint32_t *leaves) {
+    const struct explorer *e = worker->explorer;
+    bool terms = e->model->algorithm->traits & CV_TERMS;
+    uint32_t *word = &leaves[e->model->processes], latest = latest_of(*word), broken = 0;
+    for (uint32_t q = 0; q < e->model->processes; q++)
+        if (q != process && flags_of(worker, q) & NODE_LEADS &&
+            (!terms || node_local(&e->system, worker->here.at[0][q]).term == term))
+            broken |= 1u << UNIQUENESS;
+    if (latest && latest != process + 1 && !(*word & LATEST_FAILED)) broken |= 1u << STABILITY;
+    *word = (*word & ((1u << LATEST_SHIFT) - 1)) | (process + 1) << LATEST_SHIFT;
+    return broken;
+}
+
+/* The leaves behind an outcome that was paid for; returns what it breaks. */
+static uint32_t apply(struct worker *worker, uint32_t process, const struct outcome *outcome,
+                      uint32_t word, uint32_t *leaves) {
+    struct explorer *e = worker->explorer;
+    const struct sending *sends = outcome_sends(&e->system, outcome);
+    uint32_t n = e->model->processes, broken = 0;
+    memcpy(leaves, worker->here.at[0], n * sizeof *leaves);
+    leaves[n] = word;
+    leaves[process] = outcome->node;
+    for (unsigned i = 0; i < outcome->sends; i++)
+        leaves[sends[i].to - 1] =
+            change(worker, leaves[sends[i].to - 1], sends[i].message, node_add);
+    if (outcome->flags & OUT_ENTERED) broken |= enter(worker, process, outcome->value, leaves);
+    if (outcome->flags & OUT_ELECTED) broken |= elect(worker, process, outcome->value, leaves);
+    if (outcome->flags & OUT_SUPERSEDED && outcome->value >= token_of(word))
+        broken |= 1u << EXCLUSION;
+    if (outcome->flags & OUT_CRASH && e->model->algorithm->problem == CV_ELECTION &&
+        latest_of(word) == process + 1)
+        leaves[n] |= LATEST_FAILED;
+    if (outcome->flags & OUT_RECOVER && e->model->detector)
+        for (uint32_t q = 0; q < n; q++)
+            if (q != process && flags_of(worker, q) & NODE_DOWN)
+                leaves[process] = change(worker, leaves[process], e->down_notice[q + 1], node_add);
+    return broken;
+}
+
+/* ---- Expanding ---- */
+
+static void add_step(struct worker *worker, struct step step) {
+    if (worker->step_count == worker->step_room) {
+        worker->step_room = worker->step_room ? 2 * worker->step_room : 64;
+        worker->steps = realloc(worker->steps, worker->step_room * sizeof *worker->steps);
+        cv_assert(worker->steps);
+    }
+    worker->steps[worker->step_count++] = step;
+}
+
+static void expand_process(struct worker *worker, uint32_t process,
+                           const struct outcomes *outcomes) {
+    struct explorer *e = worker->explorer;
+    uint32_t leaves[LEAVES_MAX];
+    for (uint32_t i = 0; i < outcomes->count; i++) {
+        const struct outcome *outcome = &outcomes->of[i];
+        uint32_t word = budgets(worker);
+        if (!pay(worker, process, outcome, &word)) {
+            worker->cut |= outcome->budget == FOR_TIMEOUT && worker->calm;
+            continue;
+        }
+        struct step step = {.process = (uint8_t)process, .outcome = (uint16_t)i};
+        step.broken = apply(worker, process, outcome, word, leaves) & e->judged;
+        if (e->system.renamings.count > 1) worker_rename(worker, leaves);
+        step.pair = worker_fold(worker, leaves);
+        step.hash = pair_hash(step.pair);
+        pairs_prefetch(&e->states, step.hash);
+        add_step(worker, step);
+    }
+}
+
+void worker_expand(struct worker *worker) {
+    struct explorer *e = worker->explorer;
+    const struct outcomes *outcomes[CHECK_PROCESSES_MAX];
+    uint32_t n = e->model->processes, all = 0;
+    bool settles = true, settled = true;
+    worker->step_count = 0;
+    worker->broken = 0;
+    worker->cut = false;
+    worker->settles = CV_NOBODY;
+    for (uint32_t p = 0; p < n; p++)
+        outcomes[p] = system_outcomes(&e->system, worker->here.at[0][p]);
+    for (uint32_t p = n; p-- > 0;) {
+        all |= flags_of(worker, p);
+        settles &= may_settle(worker, p);
+        settled &= is_calm(worker, p);
+        if (!is_calm(worker, p)) worker->settles = p + 1;
+    }
+    worker->calm = settled;
+    if (!settles || settled) worker->settles = CV_NOBODY;
+    for (uint32_t p = 0; p < n; p++) expand_process(worker, p, outcomes[p]);
+    bool timers = e->model->algorithm->timers;
+    if (timers ? settled && !(all & NODE_ARMED) : settles)
+        worker->broken = worker_judge_end(worker) & e->judged;
+}
+
+void worker_follow(struct worker *worker, const struct step *step, uint32_t *leaves) {
+    struct explorer *e = worker->explorer;
+    const struct outcomes *outcomes =
+        system_outcomes(&e->system, worker->here.at[0][step->process]);
+    uint32_t word = budgets(worker);
+    bool paid = pay(worker, step->process, &outcomes->of[step->outcome], &word);
+    cv_assert(paid);
+    apply(worker, step->process, &outcomes->of[step->outcome], word, leaves);
+}

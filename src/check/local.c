@@ -1,0 +1,110 @@
+/* One step of one process: the algorithm's own, on a copy, and what it leads to. */
+#include "check/system.h"
+
+static cv_pid process_of_id(const struct check_model *model, uint64_t id) {
+    const uint64_t *ids = model->env[1].ids;
+    for (cv_pid p = 1; ids && p <= model->processes; p++)
+        if (ids[p] == id) return p;
+    return CV_NOBODY;
+}
+
+/* ---- Effects ---- */
+
+static void apply_sends(struct system *system, cv_pid from) {
+    const struct cv_out *out = &system->out;
+    for (uint32_t at = 0; at < out->used;) {
+        const struct cv_send *send = (const void *)(out->sends + at);
+        struct message_text text;
+        text.head = (struct message){from, send->kind, (uint16_t)send->size};
+        cv_assert(send->size <= MESSAGE_MAX &&
+                  send->kind < system->model->algorithm->message_count);
+        memcpy(text.body, send + 1, send->size);
+        uint32_t number = message_put(system, &text);
+        cv_pid first = send->to, last = send->to;
+        if (send->to >= CV_SERVERS) {
+            first = 1;
+            last = send->to == CV_SERVERS ? system->model->servers : system->model->processes;
+        }
+        for (cv_pid to = first; to <= last; to++)
+            if (to != from) draft_send(system, to, number);
+        at += (uint32_t)sizeof *send + ((send->size + 7) & ~7u);
+    }
+}
+
+static void told_leader(struct system *system, struct trial *trial, struct local *local,
+                        const struct cv_tell *tell) {
+    bool leads = tell->what == CV_ELECTED;
+    bool led = local->flags & LOCAL_LEADS && local->term == tell->term;
+    local->flags &= (uint8_t) ~(LOCAL_LEADS | LOCAL_DECIDED);
+    local->leader = CV_NOBODY;
+    local->term = 0;
+    if (tell->what == CV_LEADERLESS) return;
+    local->flags |= leads ? LOCAL_LEADS | LOCAL_DECIDED : LOCAL_DECIDED;
+    local->leader = leads ? local->self : process_of_id(system->model, tell->arg);
+    local->term = tell->term;
+    if (leads && !led) trial->outcome.flags |= OUT_ELECTED, trial->outcome.value = tell->term;
+}
+
+static void apply_tell(struct system *system, struct trial *trial, struct local *local,
+                       const struct cv_tell *tell) {
+    if (tell->what == CV_WOKEN || tell->what == CV_ROUND) return;
+    trial->outcome.flags &= (uint16_t)~OUT_SILENT;
+    if (tell->what == CV_ENTERED) {
+        local->phase = APP_INSIDE;
+        trial->outcome.flags |= OUT_ENTERED;
+        trial->outcome.value = (uint32_t)tell->arg;
+        if (system->model->fencing) local->token = (uint32_t)tell->arg;
+        cv_assert(tell->arg <= UINT32_MAX);
+    } else if (tell->what == CV_LEFT) {
+        local->phase = APP_IDLE;
+        local->token = 0;
+        local->flags &= (uint8_t)~LOCAL_SUPERSEDED;
+    } else {
+        told_leader(system, trial, local, tell);
+    }
+}
+
+static void apply(struct system *system, struct trial *trial, struct local *local) {
+    const struct cv_out *out = &system->out;
+    const struct place *place = &system->place[local->self];
+    if (out->save && place->saved)
+        memcpy((unsigned char *)local + place->saved, local_state(local), place->durable);
+    local->timers = (uint8_t)((local->timers | out->timers_set) & ~out->timers_cancelled);
+    apply_sends(system, local->self);
+    for (unsigned i = 0; i < out->tells; i++) apply_tell(system, trial, local, &out->tell[i]);
+}
+
+/* ---- The step ---- */
+
+/* A choice is part of the step that asked for it: every answer is another end of it. */
+static void choose(struct system *system, const struct trial *asked, uint32_t answers) {
+    unsigned depth = asked->move.choices;
+    size_t sends = system->drafts.sends;
+    cv_assert(depth < CHECK_CHOICES_MAX && answers <= UINT8_MAX);
+    for (uint32_t answer = 0; answer < answers; answer++) {
+        struct trial trial = *asked;
+        struct cv_event event = {.type = CV_CHOICE, .arg = answer};
+        trial.move.choice[trial.move.choices++] = (uint8_t)answer;
+        memcpy(local_scratch(system, depth + 1), local_scratch(system, depth), system->local_size);
+        /* What was sent so far is sent by each of them. */
+        uint32_t first = (uint32_t)system->drafts.sends;
+        for (size_t i = asked->first_send; i < sends; i++)
+            draft_send(system, system->drafts.send[i].to, system->drafts.send[i].message);
+        trial.first_send = first;
+        local_step(system, &trial, &event);
+    }
+}
+
+void local_step(struct system *system, struct trial *trial, const struct cv_event *event) {
+    struct local *local = local_scratch(system, trial->move.choices);
+    struct cv_out *out = &system->out;
+    cv_out_reset(out);
+    system->model->algorithm->step(local_state(local), &system->model->env[local->self], event,
+                                   out);
+    uint32_t answers = out->choose;
+    apply(system, trial, local);
+    if (answers)
+        choose(system, trial, answers);
+    else
+        draft_end(system, trial, local);
+}

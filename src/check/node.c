@@ -1,0 +1,144 @@
+/* Nodes: what is on the way to a process, and what can be said of it at once. */
+#include "check/system.h"
+
+/* ---- Messages ---- */
+
+uint32_t message_put(struct system *system, const struct message_text *text) {
+    return pool_put(&system->messages, text,
+                    (uint32_t)offsetof(struct message_text, body) + text->head.size);
+}
+
+void message_get(const struct system *system, uint32_t number, struct message_text *text) {
+    pool_get(&system->messages, number, text);
+}
+
+struct message message_head(const struct system *system, uint32_t number) {
+    struct message_text text;
+    message_get(system, number, &text);
+    return text.head;
+}
+
+uint32_t system_notice(struct system *system, uint16_t kind, cv_pid about) {
+    struct message_text text;
+    text.head = (struct message){about, kind, 0};
+    return message_put(system, &text);
+}
+
+static bool is_notice(struct message message) { return message.kind >= KIND_DOWN; }
+
+/* Whether a message goes before another that was there first. */
+static bool goes_before(const struct system *system, uint32_t number, uint32_t other) {
+    struct message a = message_head(system, number), b = message_head(system, other);
+    if (is_notice(a) != is_notice(b)) return is_notice(a);
+    if (is_notice(a) || system->model->fifo) return a.from < b.from;
+    return number < other;
+}
+
+uint32_t node_inbox_add(const struct system *system, const uint32_t *inbox, uint32_t count,
+                        uint32_t message, uint32_t *result) {
+    uint32_t at = 0;
+    cv_assert(count < NODE_INBOX_MAX);
+    while (at < count && !goes_before(system, message, inbox[at])) at++;
+    memmove(result + at + 1, inbox + at, (count - at) * sizeof *inbox);
+    memmove(result, inbox, at * sizeof *inbox);
+    result[at] = message;
+    return count + 1;
+}
+
+/* ---- Nodes ---- */
+
+static uint32_t flags_of(const struct check_model *model, const struct local *local,
+                         uint32_t on_the_way) {
+    uint32_t flags = 0;
+    bool inside = local->phase == APP_INSIDE || local->phase == APP_LEAVING;
+    if (local->flags & LOCAL_DOWN) return NODE_DOWN | NODE_CALM;
+    if (local->phase == APP_WAITING) flags |= NODE_WAITING;
+    if (inside) flags |= NODE_INSIDE;
+    if (local->flags & LOCAL_LEADS) flags |= NODE_LEADS;
+    if (model->algorithm->problem == CV_ELECTION && !(local->flags & LOCAL_DECIDED))
+        flags |= NODE_UNDECIDED;
+    if (!on_the_way && local->phase != APP_INSIDE) flags |= NODE_CALM;
+    if (local->timers) flags |= NODE_ARMED;
+    if (local->flags & LOCAL_PENDING) flags |= NODE_PENDING;
+    return flags;
+}
+
+uint32_t node_put(struct system *system, const struct local *local, const uint32_t *inbox,
+                  uint32_t count) {
+    cv_pid p = local->self;
+    uint32_t bytes[NODE_INBOX_MAX + 2];
+    cv_assert(count <= NODE_INBOX_MAX);
+    bytes[0] = pool_put(&system->locals, local, system->place[p].size);
+    memcpy(bytes + 1, inbox, count * sizeof *inbox);
+    uint32_t index = pool_put(&system->nodes[p], bytes, (count + 1) * (uint32_t)sizeof *bytes);
+    uint32_t number = p << NODE_INDEX_BITS | index;
+    cv_assert(index < 1u << NODE_INDEX_BITS);
+    if (index >= system->many[p])
+        atomic_store_explicit(&system->crowded, true, memory_order_relaxed);
+    struct arena *info = &system->info_arena[p];
+    if (info->used >= (index + 1) * sizeof(struct node_info)) return number;
+    arena_extend(info, (index + 1) * sizeof(struct node_info) - info->used);
+    node_info(system, number)->flags = flags_of(system->model, local, count);
+    return number;
+}
+
+void node_get(const struct system *system, uint32_t number, struct node *node) {
+    _Alignas(8) uint32_t bytes[NODE_INBOX_MAX + 4];
+    bytes[0] = 0; /* every node has a local part, but compilers cannot know */
+    uint32_t size = pool_get(&system->nodes[node_process(number)], node_index(number), bytes);
+    node->process = node_process(number);
+    node->local = bytes[0];
+    node->count = size / (uint32_t)sizeof *bytes - 1;
+    cv_assert(node->count <= NODE_INBOX_MAX);
+    memcpy(node->inbox, bytes + 1, node->count * sizeof *bytes);
+}
+
+struct local *local_get(struct system *system, uint32_t number) {
+    struct local *local = local_scratch(system, 0);
+    pool_get(&system->locals, number, local);
+    return local;
+}
+
+struct local node_local(const struct system *system, uint32_t number) {
+    struct node node;
+    _Alignas(8) unsigned char local[POOL_BYTES_MAX];
+    node_get(system, number, &node);
+    pool_get(&system->locals, node.local, local);
+    return *(const struct local *)(void *)local;
+}
+
+/* ---- What becomes of a node ---- */
+
+/* A connection to a process that is down is none, and nobody tells it anything. */
+uint32_t node_add(struct system *system, uint32_t number, uint32_t message) {
+    struct node node;
+    node_get(system, number, &node);
+    struct local *local = local_get(system, node.local);
+    bool deaf = system->model->fifo || is_notice(message_head(system, message));
+    if (local->flags & LOCAL_DOWN && deaf) return number;
+    node.count = node_inbox_add(system, node.inbox, node.count, message, node.inbox);
+    return node_put(system, local, node.inbox, node.count);
+}
+
+uint32_t node_supersede(struct system *system, uint32_t number, uint32_t what) {
+    struct node node;
+    (void)what;
+    node_get(system, number, &node);
+    struct local *local = local_get(system, node.local);
+    local->flags |= LOCAL_SUPERSEDED;
+    return node_put(system, local, node.inbox, node.count);
+}
+
+uint32_t system_change(struct system *system, struct pairs_block *block, uint32_t node,
+                       uint32_t what, change_fn *change) {
+    uint64_t key = pair_of(node, what);
+    bool is_new;
+    uint32_t number = pairs_put(&system->memo, block, key, pair_hash(key), &is_new);
+    uint32_t result = atomic_load_explicit(&system->memo.note[number], memory_order_acquire);
+    if (result) return result;
+    pthread_mutex_lock(&system->lock);
+    result = change(system, node, what);
+    pthread_mutex_unlock(&system->lock);
+    atomic_store_explicit(&system->memo.note[number], result, memory_order_release);
+    return result;
+}

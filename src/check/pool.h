@@ -1,0 +1,27 @@
+/* Strings of bytes, each kept once and known by a number, from 1.
+ *
+ * States and messages are mostly small numbers in wide fields, so they are kept without their zero
+ * bytes: for every eight bytes one that says which of them are not zero, and those. */
+#ifndef CV_CHECK_POOL_H
+#define CV_CHECK_POOL_H
+
+#include "base/arena.h"
+
+enum { POOL_BYTES_MAX = 1 << 14 }; /* of one string */
+
+struct pool {
+    struct arena bytes, place_arena, slot_arena;
+    uint32_t *place; /* by number: where it begins */
+    uint32_t *slot;  /* 0: empty; else a number, and above it a part of the hash */
+    uint32_t slots, count;
+};
+
+int pool_open(struct pool *pool);
+void pool_close(struct pool *pool);
+/* The number of these bytes, which are added when they are new. */
+uint32_t pool_put(struct pool *pool, const void *bytes, uint32_t size);
+/* Copies a string out and returns its size; `bytes` has room for the longest, in whole words. */
+uint32_t pool_get(const struct pool *pool, uint32_t number, void *bytes);
+uint64_t pool_bytes(const struct pool *pool);
+
+#endif

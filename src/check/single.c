@@ -1,0 +1,251 @@
+/* What can happen to one process: every event that is possible at a node, each by itself. */
+#include "check/system.h"
+
+/* A node while its events are tried. */
+struct scene {
+    struct system *system;
+    const struct local *local;
+    const uint32_t *inbox;
+    uint32_t count, flags;
+    uint32_t rest[NODE_INBOX_MAX + 1]; /* room for another inbox */
+};
+
+static struct trial trial_of(struct scene *scene, enum check_move_type type, cv_pid peer) {
+    return (struct trial){.outcome = {.peer = (uint8_t)peer},
+                          .move = {.type = (uint8_t)type, .peer = (uint8_t)peer},
+                          .inbox = scene->inbox,
+                          .inbox_count = scene->count,
+                          .first_send = (uint32_t)scene->system->drafts.sends};
+}
+
+/* The local part, ready to be changed. */
+static struct local *copy_local(struct scene *scene) {
+    struct local *copy = local_scratch(scene->system, 0);
+    memcpy(copy, scene->local, scene->system->place[scene->local->self].size);
+    return copy;
+}
+
+/* The trial uses up what is on the way at this place. */
+static void take(struct scene *scene, struct trial *trial, uint32_t at) {
+    for (uint32_t i = 0, kept = 0; i < scene->count; i++)
+        if (i != at) scene->rest[kept++] = scene->inbox[i];
+    trial->inbox = scene->rest;
+    trial->inbox_count = scene->count - 1;
+    trial->move.message = scene->inbox[at];
+}
+
+static void tell_others(struct scene *scene, uint16_t kind) {
+    const struct check_model *model = scene->system->model;
+    if (!model->detector) return;
+    uint32_t notice = system_notice(scene->system, kind, scene->local->self);
+    for (cv_pid p = 1; p <= model->processes; p++)
+        if (p != scene->local->self) draft_send(scene->system, p, notice);
+}
+
+/* ---- Messages and notices ---- */
+
+static void receive(struct scene *scene, uint32_t at) {
+    struct message_text text;
+    message_get(scene->system, scene->inbox[at], &text);
+    struct trial trial = trial_of(scene, MOVE_RECEIVE, text.head.from);
+    struct cv_event event = {.type = CV_RECV,
+                             .from = text.head.from,
+                             .kind = text.head.kind,
+                             .size = text.head.size,
+                             .body = text.body};
+    take(scene, &trial, at);
+    trial.outcome.flags = OUT_SILENT;
+    copy_local(scene);
+    local_step(scene->system, &trial, &event);
+}
+
+/* Who suspects somebody acts on it, or its application does when the algorithm cannot. */
+static void hear(struct system *system, struct trial *trial, struct local *local, bool down,
+                 cv_pid about) {
+    struct cv_event event = {.type = down ? CV_DOWN : CV_UP, .arg = about};
+    bool campaigns = down && local->flags & LOCAL_DECIDED && local->leader == about;
+    local->suspects = down ? local->suspects | 1u << about : local->suspects & ~(1u << about);
+    if (system->model->algorithm->traits & CV_USES_DETECTOR) {
+        local_step(system, trial, &event);
+    } else if (campaigns) {
+        event = (struct cv_event){.type = CV_CALL, .arg = CV_CAMPAIGN};
+        local_step(system, trial, &event);
+    } else {
+        draft_end(system, trial, local);
+    }
+}
+
+static void notice(struct scene *scene, uint32_t at) {
+    struct message message = message_head(scene->system, scene->inbox[at]);
+    bool down = message.kind == KIND_DOWN;
+    struct trial trial = trial_of(scene, down ? MOVE_SUSPECT : MOVE_TRUST, message.from);
+    take(scene, &trial, at);
+    trial.outcome.flags = OUT_SILENT;
+    hear(scene->system, &trial, copy_local(scene), down, message.from);
+}
+
+/* Without a step: the network loses it, or it arrives at a process that is down. */
+static void vanish(struct scene *scene, uint32_t at, enum check_move_type type) {
+    struct message message = message_head(scene->system, scene->inbox[at]);
+    struct trial trial = trial_of(scene, type, message.from);
+    take(scene, &trial, at);
+    trial.outcome.flags = type == MOVE_LOSE ? OUT_BESIDE : OUT_SILENT;
+    trial.outcome.budget = type == MOVE_LOSE ? FOR_LOSS : NO_BUDGET;
+    draft_end(scene->system, &trial, scene->local);
+}
+
+static void try_inbox(struct scene *scene) {
+    const struct check_model *model = scene->system->model;
+    bool down = scene->flags & NODE_DOWN;
+    cv_pid last_from = CV_NOBODY;
+    bool last_notice = false;
+    for (uint32_t i = 0; i < scene->count; i++) {
+        struct message message = message_head(scene->system, scene->inbox[i]);
+        bool is_notice = message.kind >= KIND_DOWN,
+             alike = i && scene->inbox[i] == scene->inbox[i - 1];
+        bool behind = message.from == last_from && is_notice == last_notice;
+        last_from = message.from, last_notice = is_notice;
+        if (is_notice) {
+            if (!behind) notice(scene, i);
+            continue;
+        }
+        if (model->losses && !alike) vanish(scene, i, MOVE_LOSE);
+        if (model->fifo ? behind : alike) continue;
+        if (down)
+            vanish(scene, i, MOVE_MISS);
+        else
+            receive(scene, i);
+    }
+}
+
+/* ---- Timers and the application ---- */
+
+static void try_timers(struct scene *scene) {
+    for (unsigned t = 0; t < CV_TIMERS_MAX; t++) {
+        if (!(scene->local->timers & 1u << t)) continue;
+        struct trial trial = trial_of(scene, MOVE_TIMEOUT, CV_NOBODY);
+        struct cv_event event = {.type = CV_TIMEOUT, .arg = t};
+        trial.move.arg = (uint8_t)t;
+        trial.outcome.flags = scene->flags & NODE_CALM ? OUT_QUIET : OUT_LATE;
+        trial.outcome.budget = FOR_TIMEOUT;
+        copy_local(scene)->timers &= (uint8_t) ~(1u << t);
+        local_step(scene->system, &trial, &event);
+    }
+}
+
+static void call(struct scene *scene, enum check_move_type type, uint32_t what,
+                 struct trial trial) {
+    struct cv_event event = {.type = CV_CALL, .arg = what};
+    trial.move.type = (uint8_t)type;
+    local_step(scene->system, &trial, &event);
+}
+
+static void try_application(struct scene *scene) {
+    const struct check_model *model = scene->system->model;
+    const struct local *local = scene->local;
+    struct trial trial = trial_of(scene, MOVE_ACQUIRE, CV_NOBODY);
+    if (local->flags & LOCAL_PENDING) {
+        copy_local(scene)->flags &= (uint8_t)~LOCAL_PENDING;
+        trial.outcome.budget = FOR_CAMPAIGN;
+        call(scene, MOVE_CAMPAIGN, CV_CAMPAIGN, trial);
+    } else if (local->phase == APP_IDLE && local->entries) {
+        struct local *copy = copy_local(scene);
+        copy->phase = APP_WAITING;
+        if (model->entries != CHECK_FOREVER) copy->entries--;
+        call(scene, MOVE_ACQUIRE, CV_ACQUIRE, trial);
+    } else if (local->phase == APP_INSIDE) {
+        trial.outcome.flags = OUT_WRITES;
+        trial.outcome.value = local->token;
+        if (local->flags & LOCAL_SUPERSEDED) trial.outcome.flags |= OUT_SUPERSEDED;
+        copy_local(scene)->phase = APP_LEAVING;
+        call(scene, MOVE_RELEASE, CV_RELEASE, trial);
+    }
+}
+
+/* ---- Faults ---- */
+
+/* What is left of a process that is down: what it saved, and what it may still ask for. */
+static void try_crash(struct scene *scene) {
+    const struct check_model *model = scene->system->model;
+    const struct place *place = &scene->system->place[scene->local->self];
+    struct trial trial = trial_of(scene, MOVE_CRASH, CV_NOBODY);
+    uint32_t kept = 0;
+    if (!model->crashes) return;
+    struct local *copy = copy_local(scene);
+    *copy = (struct local){
+        .self = scene->local->self, .entries = scene->local->entries, .flags = LOCAL_DOWN};
+    memset(local_state(copy), 0, place->state_size);
+    for (uint32_t i = 0; i < scene->count && !model->fifo; i++)
+        if (message_head(scene->system, scene->inbox[i]).kind < KIND_DOWN)
+            scene->rest[kept++] = scene->inbox[i];
+    trial.inbox = scene->rest;
+    trial.inbox_count = kept;
+    trial.outcome.flags = OUT_CRASH;
+    trial.outcome.budget = FOR_CRASH;
+    tell_others(scene, KIND_DOWN);
+    draft_end(scene->system, &trial, copy);
+}
+
+static void try_recovery(struct scene *scene) {
+    const struct place *place = &scene->system->place[scene->local->self];
+    struct trial trial = trial_of(scene, MOVE_RECOVER, CV_NOBODY);
+    struct cv_event event = {.type = CV_RESTART};
+    struct local *copy = copy_local(scene);
+    copy->flags = 0;
+    if (place->saved)
+        memcpy(local_state(copy), (unsigned char *)copy + place->saved, place->durable);
+    trial.outcome.flags = OUT_RECOVER;
+    tell_others(scene, KIND_UP);
+    local_step(scene->system, &trial, &event);
+}
+
+static bool awaits_notice(struct scene *scene, cv_pid about) {
+    for (uint32_t i = 0; i < scene->count; i++) {
+        struct message message = message_head(scene->system, scene->inbox[i]);
+        if (message.kind >= KIND_DOWN && message.from == about) return true;
+    }
+    return false;
+}
+
+/* The detector is wrong about somebody, and notices later. */
+static void try_suspicions(struct scene *scene) {
+    struct system *system = scene->system;
+    const struct check_model *model = system->model;
+    bool listens = model->algorithm->traits & CV_USES_DETECTOR;
+    for (cv_pid p = 1; p <= model->processes && model->suspicions; p++) {
+        bool follows = scene->local->flags & LOCAL_DECIDED && scene->local->leader == p;
+        if (p == scene->local->self || scene->local->suspects & 1u << p || (!listens && !follows) ||
+            awaits_notice(scene, p))
+            continue;
+        struct trial trial = trial_of(scene, MOVE_SUSPECT, p);
+        uint32_t up = node_inbox_add(system, scene->inbox, scene->count,
+                                     system_notice(system, KIND_UP, p), scene->rest);
+        trial.inbox = scene->rest;
+        trial.inbox_count = up;
+        trial.outcome.flags = OUT_WRONG;
+        trial.outcome.budget = FOR_SUSPICION;
+        hear(system, &trial, copy_local(scene), true, p);
+    }
+}
+
+/* ---- All of them ---- */
+
+void single_drafts(struct system *system, uint32_t number) {
+    struct node node;
+    struct scene scene = {.system = system, .flags = node_flags(system, number)};
+    _Alignas(8) unsigned char local[POOL_BYTES_MAX];
+    node_get(system, number, &node);
+    pool_get(&system->locals, node.local, local);
+    scene.local = (const struct local *)(void *)local;
+    scene.inbox = node.inbox;
+    scene.count = node.count;
+    try_inbox(&scene);
+    if (scene.flags & NODE_DOWN) {
+        try_recovery(&scene);
+    } else {
+        try_timers(&scene);
+        try_application(&scene);
+        try_suspicions(&scene);
+        try_crash(&scene);
+    }
+}
