@@ -73,6 +73,7 @@ static void decide_what_is_next(struct breadth *b) {
         s->result->end = CHECK_MEMORY;
     }
     b->unfinished = false;
+    memset(e->growing, 0, sizeof e->growing);
     if (!b->over) explorer_grow(e);
 }
 

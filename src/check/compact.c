@@ -62,7 +62,10 @@ static void broken(struct compact *c, uint32_t properties, bool in_state) {
         struct walk walk;
         walk_open(&walk, &s->explorer);
         for (size_t i = 1; i < c->height; i++) walk_to(&walk, c->stack[i].word);
-        if (!in_state) walk_breaking(&walk, property);
+        if (in_state)
+            walk_settle(&walk);
+        else
+            walk_breaking(&walk, property);
         s->result->path[property] = walk_close(&walk);
     }
 }

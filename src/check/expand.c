@@ -188,7 +188,7 @@ void worker_expand(struct worker *worker) {
         if (!is_calm(worker, p)) worker->settles = p + 1;
     }
     worker->calm = settled;
-    if (!settles || settled) worker->settles = CV_NOBODY;
+    if (!settles || settled || !e->model->algorithm->timers) worker->settles = CV_NOBODY;
     for (uint32_t p = 0; p < n; p++) expand_process(worker, p, outcomes[p]);
     bool timers = e->model->algorithm->timers;
     if (timers ? settled && !(all & NODE_ARMED) : settles)

@@ -40,7 +40,7 @@ static void told_leader(struct system *system, struct trial *trial, struct local
     local->term = 0;
     if (tell->what == CV_LEADERLESS) return;
     local->flags |= leads ? LOCAL_LEADS | LOCAL_DECIDED : LOCAL_DECIDED;
-    local->leader = leads ? local->self : process_of_id(system->model, tell->arg);
+    local->leader = tell->arg ? process_of_id(system->model, tell->arg) : CV_NOBODY;
     local->term = tell->term;
     if (leads && !led) trial->outcome.flags |= OUT_ELECTED, trial->outcome.value = tell->term;
 }

@@ -115,7 +115,6 @@ static void visit_hidden(struct system *system, struct hiding *hiding, uint32_t 
     }
     if (at == 0 || !(node_flags(system, node) & NODE_CALM)) return;
     node_info(system, hiding->at[0].node)->flags |= NODE_SETTLES;
-    if (!system->model->algorithm->timers) return;
     struct outcome settled = {.node = node, .flags = OUT_SETTLES};
     draft_behind(system, at, 0, &settled);
 }

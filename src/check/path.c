@@ -153,11 +153,27 @@ void walk_to_state(struct walk *walk, const struct search *search, uint32_t stat
     free(chain);
 }
 
+void walk_settle(struct walk *walk) {
+    struct worker *w = &walk->worker;
+    for (uint32_t p = 0; p < w->explorer->model->processes; p++) {
+        const struct outcomes *all = system_outcomes(&w->explorer->system, w->here.at[0][p]);
+        uint32_t i = 0;
+        while (i < all->count && !(all->of[i].flags & OUT_SETTLES)) i++;
+        if (i == all->count) continue;
+        struct step step = {.process = (uint8_t)p, .outcome = (uint16_t)i};
+        w->settles = p + 1;
+        walk_step(walk, &step);
+    }
+}
+
 struct check_path path_to(struct search *search, int property) {
     const struct violation *violation = &search->explorer.violation[property];
     struct walk walk;
     walk_open(&walk, &search->explorer);
     walk_to_state(&walk, search, violation->state);
-    if (!violation->in_state) walk_breaking(&walk, property);
+    if (violation->in_state)
+        walk_settle(&walk);
+    else
+        walk_breaking(&walk, property);
     return walk_close(&walk);
 }

@@ -22,6 +22,8 @@ void walk_step(struct walk *walk, const struct step *step);
 /* Goes on to a state that is one step away, by a step of that process; -1: of any. */
 void walk_to_by(struct walk *walk, uint64_t pair, int process);
 static inline void walk_to(struct walk *walk, uint64_t pair) { walk_to_by(walk, pair, -1); }
+/* At an end, has happen what nobody would notice. */
+void walk_settle(struct walk *walk);
 /* Goes on by a step that breaks a property. */
 void walk_breaking(struct walk *walk, int property);
 /* Hands over the path. */

@@ -57,31 +57,11 @@ uint32_t sim_note(struct sim *sim, enum trace_type type, cv_pid p, cv_pid peer, 
 
 /* ---- Opening a run ---- */
 
-/* The bytes of sends that one step may write. */
-static uint32_t out_room(const struct cv_algorithm *code, const struct cv_layout *layout) {
-    uint32_t head = 0, row = 0, sends = layout->sends ? layout->sends : CV_SENDS_USUAL;
-    for (unsigned i = 0; i < code->message_count; i++) {
-        if (code->messages[i].size > head) head = code->messages[i].size;
-        if (code->messages[i].row_size > row) row = code->messages[i].row_size;
-    }
-    return sends * ((uint32_t)sizeof(struct cv_send) + ((head + 7) & ~7u)) +
-           2 * ((layout->message_rows * row + 7) & ~7u);
-}
-
 static void set_env(struct sim *sim, cv_pid p, const struct machine *machine) {
     sim->env.self = p;
     sim->env.option = machine->option;
     if (sim->algorithm->problem != CV_ELECTION) return;
-    const struct topology *t = &sim->topology;
-    sim->env.id = t->ids[p];
-    sim->env.weight = sim->config->attribute ? t->weights[p] : 1;
-    if (t->degree) {
-        sim->env.degree = t->degree;
-        sim->env.neighbours = t->neighbour + (size_t)(p - 1) * t->degree;
-    } else {
-        sim->env.degree = t->complete ? t->processes - 1 : t->offset[p + 1] - t->offset[p];
-        sim->env.neighbours = t->complete ? NULL : t->neighbour + t->offset[p];
-    }
+    topology_env(&sim->topology, p, &sim->env);
 }
 
 /* Adds up the states of a machine behind `size` bytes and returns how many there are then. */
@@ -104,7 +84,7 @@ static uint64_t lay_out(struct sim *sim, struct machine *machine, uint64_t size)
         size += machine->code->state->size + (uint64_t)layout.rows * machine->code->state->row_size;
         of->saved = size = (size + 7) & ~(uint64_t)7;
         size += (layout.durable + 7) & ~7u;
-        uint32_t room = out_room(machine->code, &layout);
+        uint32_t room = cv_out_room(machine->code, &layout);
         if (room > sim->out.room) sim->out.room = room;
         if (p == 1) first = size - begin;
         alike = alike && size - begin == p * first;

@@ -828,6 +828,10 @@ static void choices_can_be_scheduled(void **state) {
     assert_choices(run, 2, "101");
     assert_int_equal(run->sim->result.leader, run->sim->topology.ids[2]);
     run_free(run);
+    run = run_new(lots, LINES("processes 2", "at 0ms p2 chooses 1", "at 0ms p1 campaign"));
+    assert_int_equal(count(run, TR_CHOICE, 1), 1); /* drawn: the answer is not for p1 */
+    assert_int_equal(count(run, TR_CHOICE, 2), 0);
+    run_free(run);
     for (char seed[] = "seed 1"; seed[5] <= '9'; seed[5]++) { /* 7 is not a choice: one is drawn */
         run = run_new(lots, LINES("processes 3", seed, "at 1ms p1 chooses 7", "at 1ms p1 campaign",
                                   "initiators 1"));
