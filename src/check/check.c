@@ -148,6 +148,8 @@ const char *check_refuse(const struct check_model *model, const struct check_sea
     if (grows && !timers && !search->depth)
         return "its rounds can go on for ever, and are numbered: say how many steps to look at, "
                "with --depth D";
+    if (model->fencing && (model->processes - model->servers) * model->entries > TOKENS_MAX / 2)
+        return "fencing: so many entries take more tokens than can be told apart";
     if (model->late && !timers) return "late: it has no timers";
     return NULL;
 }

@@ -9,7 +9,7 @@
 
 #include "check/search.h"
 
-enum { WALKS = 50, DEPTH_MAX = 2000, PROBE_STATES = 300000 };
+enum { WALKS = 50, DEPTH_MAX = 2000, PROBE_STATES = 60000 };
 #define PEAK 0.7
 
 static size_t random_walk(struct worker *w, struct rng *rng) {

@@ -82,9 +82,8 @@ static void enter_fenced(struct worker *worker, uint32_t process, uint32_t token
                          uint32_t *leaves) {
     const struct explorer *e = worker->explorer;
     uint32_t *word = &leaves[e->model->processes];
-    cv_assert(token <= TOKEN_MAX);
-    if (token < token_of(*word)) return;
-    *word = (*word & ~((uint32_t)TOKEN_MAX << LATEST_SHIFT)) | token << LATEST_SHIFT;
+    if (e->system.token[token] < e->system.token[token_of(*word)]) return;
+    *word = (*word & ((1u << LATEST_SHIFT) - 1)) | token << LATEST_SHIFT;
     for (uint32_t q = 0; q < e->model->processes; q++)
         if (q != process && node_flags(&e->system, leaves[q]) & NODE_INSIDE)
             leaves[q] = change(worker, leaves[q], SUPERSEDED, node_supersede);
@@ -121,12 +120,15 @@ static uint32_t apply(struct worker *worker, uint32_t process, const struct outc
     memcpy(leaves, worker->here.at[0], n * sizeof *leaves);
     leaves[n] = word;
     leaves[process] = outcome->node;
+    bool noticed = node_flags(&e->system, outcome->node) & NODE_NOTICED;
     for (unsigned i = 0; i < outcome->sends; i++)
-        leaves[sends[i].to - 1] =
-            change(worker, leaves[sends[i].to - 1], sends[i].message, node_add);
+        if (!noticed || !node_cut_off(&e->system, outcome->node, sends[i].to))
+            leaves[sends[i].to - 1] =
+                change(worker, leaves[sends[i].to - 1], sends[i].message, node_add);
     if (outcome->flags & OUT_ENTERED) broken |= enter(worker, process, outcome->value, leaves);
     if (outcome->flags & OUT_ELECTED) broken |= elect(worker, process, outcome->value, leaves);
-    if (outcome->flags & OUT_SUPERSEDED && outcome->value >= token_of(word))
+    if (outcome->flags & OUT_SUPERSEDED &&
+        e->system.token[outcome->value] >= e->system.token[token_of(word)])
         broken |= 1u << EXCLUSION;
     if (outcome->flags & OUT_CRASH && e->model->algorithm->problem == CV_ELECTION &&
         latest_of(word) == process + 1)

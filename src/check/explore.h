@@ -93,13 +93,13 @@ void worker_rename(struct worker *worker, uint32_t *leaves);
 /* ---- Budgets: the last leaf ---- */
 
 static const uint8_t budget_shift[BUDGETS + 1] = {0, 0, 3, 6, 9, 12, 18, 23};
-enum { TIMEOUTS_FOREVER = 63, LATEST_SHIFT = 23, LATEST_FAILED = 1 << 28, TOKEN_MAX = 63 };
+enum { TIMEOUTS_FOREVER = 63, LATEST_SHIFT = 23, LATEST_FAILED = 1 << 28 };
 
 static inline uint32_t budget_left(uint32_t word, enum budget budget) {
     return word >> budget_shift[budget] &
            ((1u << (budget_shift[budget + 1] - budget_shift[budget])) - 1);
 }
 static inline uint32_t latest_of(uint32_t word) { return word >> LATEST_SHIFT & 31; }
-static inline uint32_t token_of(uint32_t word) { return word >> LATEST_SHIFT & TOKEN_MAX; }
+static inline uint32_t token_of(uint32_t word) { return word >> LATEST_SHIFT & (TOKENS_MAX - 1); }
 
 #endif

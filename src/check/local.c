@@ -45,6 +45,15 @@ static void told_leader(struct system *system, struct trial *trial, struct local
     if (leads && !led) trial->outcome.flags |= OUT_ELECTED, trial->outcome.value = tell->term;
 }
 
+/* Tokens are numbered as they come, so that few bits are enough for them. */
+static uint32_t token_number(struct system *system, uint64_t token) {
+    uint32_t i = 0;
+    while (i < system->tokens && system->token[i] != token) i++;
+    cv_assert(i < TOKENS_MAX);
+    if (i == system->tokens) system->token[system->tokens++] = token;
+    return i;
+}
+
 static void apply_tell(struct system *system, struct trial *trial, struct local *local,
                        const struct cv_tell *tell) {
     if (tell->what == CV_WOKEN || tell->what == CV_ROUND) return;
@@ -52,9 +61,8 @@ static void apply_tell(struct system *system, struct trial *trial, struct local 
     if (tell->what == CV_ENTERED) {
         local->phase = APP_INSIDE;
         trial->outcome.flags |= OUT_ENTERED;
-        trial->outcome.value = (uint32_t)tell->arg;
-        if (system->model->fencing) local->token = (uint32_t)tell->arg;
-        cv_assert(tell->arg <= UINT32_MAX);
+        if (system->model->fencing)
+            local->token = trial->outcome.value = token_number(system, tell->arg);
     } else if (tell->what == CV_LEFT) {
         local->phase = APP_IDLE;
         local->token = 0;

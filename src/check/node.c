@@ -29,8 +29,9 @@ static bool is_notice(struct message message) { return message.kind >= KIND_DOWN
 /* Whether a message goes before another that was there first. */
 static bool goes_before(const struct system *system, uint32_t number, uint32_t other) {
     struct message a = message_head(system, number), b = message_head(system, other);
+    if (system->model->fifo) return a.from < b.from;
     if (is_notice(a) != is_notice(b)) return is_notice(a);
-    if (is_notice(a) || system->model->fifo) return a.from < b.from;
+    if (is_notice(a)) return a.from < b.from;
     return number < other;
 }
 
@@ -46,6 +47,22 @@ uint32_t node_inbox_add(const struct system *system, const uint32_t *inbox, uint
 }
 
 /* ---- Nodes ---- */
+
+static bool has_notice(const struct system *system, const uint32_t *inbox, uint32_t count,
+                       cv_pid about) {
+    for (uint32_t i = 0; i < count; i++) {
+        struct message message = message_head(system, inbox[i]);
+        if (is_notice(message) && (!about || message.from == about)) return true;
+    }
+    return false;
+}
+
+bool node_cut_off(const struct system *system, uint32_t number, cv_pid from) {
+    struct node node;
+    if (!system->model->fifo || !(node_flags(system, number) & NODE_NOTICED)) return false;
+    node_get(system, number, &node);
+    return has_notice(system, node.inbox, node.count, from);
+}
 
 static uint32_t flags_of(const struct check_model *model, const struct local *local,
                          uint32_t on_the_way) {
@@ -79,6 +96,8 @@ uint32_t node_put(struct system *system, const struct local *local, const uint32
     if (info->used >= (index + 1) * sizeof(struct node_info)) return number;
     arena_extend(info, (index + 1) * sizeof(struct node_info) - info->used);
     node_info(system, number)->flags = flags_of(system->model, local, count);
+    if (has_notice(system, inbox, count, CV_NOBODY))
+        node_info(system, number)->flags |= NODE_NOTICED;
     return number;
 }
 

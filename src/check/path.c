@@ -17,7 +17,7 @@ static bool is_down(const struct walk *walk, cv_pid p) {
     return node_flags(system, walk->worker.here.at[0][p - 1]) & NODE_DOWN;
 }
 
-static void send(struct walk *walk, const struct sending *sending) {
+static void send(struct walk *walk, const struct sending *sending, bool cut_off) {
     const struct system *system = &walk->worker.explorer->system;
     struct message message = message_head(system, sending->message);
     struct check_path *path = &walk->path;
@@ -26,7 +26,10 @@ static void send(struct walk *walk, const struct sending *sending) {
         grown(path->flight, &walk->flight_room, path->flight_count + 1, sizeof *path->flight);
     path->flight[path->flight_count] = (struct check_flight){
         .from = message.from, .to = sending->to, .sent = (uint32_t)path->count};
-    if (!(system->model->fifo && is_down(walk, sending->to))) {
+    if (cut_off) {
+        path->flight[path->flight_count].ended = (uint32_t)path->count;
+        path->flight[path->flight_count].lost = true;
+    } else if (!(system->model->fifo && is_down(walk, sending->to))) {
         walk->open = grown(walk->open, &walk->open_room, walk->open_count + 1, sizeof *walk->open);
         walk->open[walk->open_count++] =
             (struct open_flight){sending->message, (uint32_t)path->flight_count};
@@ -85,7 +88,10 @@ void walk_step(struct walk *walk, const struct step *step) {
     for (size_t i = 0; i < count; i++)
         move(walk, step->process + 1u, &moves[i], outcome->flags & OUT_ENTERED && i + 1 == count);
     free(moves);
-    for (unsigned i = 0; i < outcome->sends; i++) send(walk, &outcome_sends(system, outcome)[i]);
+    for (unsigned i = 0; i < outcome->sends; i++) {
+        const struct sending *sending = &outcome_sends(system, outcome)[i];
+        send(walk, sending, node_cut_off(system, outcome->node, sending->to));
+    }
     worker_follow(w, step, leaves);
     worker_place(w, leaves);
 }
@@ -131,7 +137,7 @@ void walk_open(struct walk *walk, struct explorer *e) {
     explorer_start(&walk->worker, false, leaves);
     worker_place(&walk->worker, leaves);
     const struct sending *sends = system_words(&e->system, e->system.start_send_at);
-    for (uint32_t i = 0; i < e->system.start_sends; i++) send(walk, &sends[i]);
+    for (uint32_t i = 0; i < e->system.start_sends; i++) send(walk, &sends[i], false);
 }
 
 struct check_path walk_close(struct walk *walk) {

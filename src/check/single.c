@@ -94,24 +94,30 @@ static void vanish(struct scene *scene, uint32_t at, enum check_move_type type) 
     draft_end(scene->system, &trial, scene->local);
 }
 
+/* Whether something of the same sender or subject has to come before it: an older notice, and in a
+ * queue whatever is older.  So who listens to its connections hears that one broke before it hears
+ * what came after. */
+static bool is_behind(struct scene *scene, uint32_t at) {
+    struct message message = message_head(scene->system, scene->inbox[at]);
+    bool about = message.kind >= KIND_DOWN;
+    if (!about && !scene->system->model->fifo) return false;
+    for (uint32_t i = 0; i < at; i++) {
+        struct message before = message_head(scene->system, scene->inbox[i]);
+        if (before.from == message.from && (!about || before.kind >= KIND_DOWN)) return true;
+    }
+    return false;
+}
+
 static void try_inbox(struct scene *scene) {
     const struct check_model *model = scene->system->model;
-    bool down = scene->flags & NODE_DOWN;
-    cv_pid last_from = CV_NOBODY;
-    bool last_notice = false;
     for (uint32_t i = 0; i < scene->count; i++) {
-        struct message message = message_head(scene->system, scene->inbox[i]);
-        bool is_notice = message.kind >= KIND_DOWN,
-             alike = i && scene->inbox[i] == scene->inbox[i - 1];
-        bool behind = message.from == last_from && is_notice == last_notice;
-        last_from = message.from, last_notice = is_notice;
-        if (is_notice) {
-            if (!behind) notice(scene, i);
-            continue;
-        }
-        if (model->losses && !alike) vanish(scene, i, MOVE_LOSE);
-        if (model->fifo ? behind : alike) continue;
-        if (down)
+        bool alike = i && scene->inbox[i] == scene->inbox[i - 1];
+        bool about = message_head(scene->system, scene->inbox[i]).kind >= KIND_DOWN;
+        if (!about && model->losses && !alike) vanish(scene, i, MOVE_LOSE);
+        if (is_behind(scene, i) || (alike && !about)) continue;
+        if (about)
+            notice(scene, i);
+        else if (scene->flags & NODE_DOWN)
             vanish(scene, i, MOVE_MISS);
         else
             receive(scene, i);

@@ -77,6 +77,7 @@ int system_open(struct system *system, const struct check_model *model,
     system->scratch = calloc(CHECK_CHOICES_MAX + 1, system->local_size);
     cv_assert(system->out.sends && system->scratch);
     if (search->symmetry) renamings_open(&system->renamings, model);
+    system->tokens = 1; /* the resource begins with token 0 */
     start_all(system);
     return 0;
 }

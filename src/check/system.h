@@ -31,7 +31,7 @@ struct local { /* followed by the state and the durable prefix of it that was sa
     uint32_t suspects;                     /* bit per process */
     uint32_t term;                         /* of its leader */
     cv_pid leader;
-    uint32_t token; /* of its stay, with fencing */
+    uint32_t token; /* of its stay, with fencing: its number */
 };
 
 struct message {
@@ -47,8 +47,8 @@ struct node {
     cv_pid process;
     uint32_t local;
     uint32_t count;
-    uint32_t inbox[NODE_INBOX_MAX + 1]; /* notices of the detector by subject, then messages: with
-                                           FIFO by sender and age, else by number */
+    uint32_t inbox[NODE_INBOX_MAX + 1]; /* with FIFO by sender or subject, and age; else notices
+                                           first, likewise, then messages by number */
 };
 
 /* Nodes are numbered process by process, and the number says which. */
@@ -66,6 +66,7 @@ enum { /* what a state needs to know of a node at once */
        NODE_SETTLES = 64,   /* not calm, but may become so without anybody noticing */
        NODE_ARMED = 128,    /* a timer is set */
        NODE_PENDING = 256,  /* may start an election */
+       NODE_NOTICED = 512,  /* a notice of the detector is on the way */
 };
 
 struct node_info {
@@ -155,6 +156,8 @@ struct renamings { /* of processes that nobody can tell apart; the first changes
     cv_pid (*of)[CHECK_PROCESSES_MAX + 1]; /* by process */
 };
 
+enum { TOKENS_MAX = 64 };
+
 struct system {
     const struct check_model *model;
     bool order;           /* silent steps are taken with the next that is not */
@@ -168,8 +171,10 @@ struct system {
     struct place place[CHECK_PROCESSES_MAX + 1];
     struct renamings renamings;
     struct cv_out out;
-    unsigned char *scratch; /* a local part for each choice under way, and one before */
-    uint32_t local_size;    /* of the largest */
+    unsigned char *scratch;     /* a local part for each choice under way, and one before */
+    uint32_t local_size;        /* of the largest */
+    uint64_t token[TOKENS_MAX]; /* by number */
+    uint32_t tokens;
     struct drafts drafts;
     uint32_t start[CHECK_PROCESSES_MAX + 1]; /* the nodes of the initial state, by process */
     uint32_t start_sends, start_send_at;     /* what was sent by then */
@@ -206,6 +211,9 @@ static inline uint32_t node_flags(const struct system *system, uint32_t node) {
     return node_info(system, node)->flags;
 }
 void node_get(const struct system *system, uint32_t number, struct node *node);
+/* Whether what the process sends to another is lost: the connection has broken, since the other
+ * crashed, and it has not noticed yet. */
+bool node_cut_off(const struct system *system, uint32_t number, cv_pid from);
 /* What a process remembers and was told, without its state. */
 struct local node_local(const struct system *system, uint32_t node);
 
