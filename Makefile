@@ -3,7 +3,7 @@ VERSION := 0.1.0
 
 # What the build, and what the tests and benchmarks need beyond it: Debian 12 packages.
 BUILD_PACKAGES := gcc libc6-dev libjansson-dev
-BENCH_PACKAGES := g++ jq libsimgrid-dev time
+BENCH_PACKAGES := g++ jq libsimgrid-dev spin time
 TEST_PACKAGES  := binutils clang-format git help2man jq libcmocka-dev libxml2-utils
 
 B       ?= build

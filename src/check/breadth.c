@@ -3,9 +3,7 @@
  * States are numbered as they are found, so the states of a level lie side by side and the frontier
  * needs no memory of its own.  Threads take stretches of the level.  They meet when a set has to
  * grow and when the level is done; the last to come decides what is next. */
-#include <stdlib.h>
-#include <time.h>
-
+#include "base/grow.h"
 #include "check/search.h"
 
 enum { STRETCH = 64, BLOCK = 64 };
@@ -42,8 +40,7 @@ struct crew { /* one of the threads */
 
 static void note_level(struct search *s, uint64_t states) {
     if (!s->most || !states) return;
-    s->level = realloc(s->level, (s->levels + 1) * sizeof *s->level);
-    cv_assert(s->level);
+    s->level = grown(s->level, &s->level_room, s->levels + 1, sizeof *s->level);
     s->level[s->levels++] = states;
 }
 

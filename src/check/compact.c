@@ -6,8 +6,8 @@
  * for nothing is left of a state to find it a new place: when it is full the search begins again
  * with a larger one. */
 #include <math.h>
-#include <stdlib.h>
 
+#include "base/grow.h"
 #include "check/path.h"
 
 enum { SLOTS_MIN = 1 << 18, GROWTH = 8 };
@@ -24,7 +24,7 @@ struct compact {
     uint64_t slots, used, compared;
     struct stop *stack;
     uint32_t *leaves; /* of each state on the stack */
-    size_t height, room, width;
+    size_t height, room, leaf_room, width;
     bool over, full;
 };
 
@@ -41,12 +41,8 @@ static bool visit(struct compact *c, uint64_t hash) {
 }
 
 static void push(struct compact *c, uint64_t word, const uint32_t *leaves) {
-    if (c->height == c->room) {
-        c->room = c->room ? 2 * c->room : 1024;
-        c->stack = realloc(c->stack, c->room * sizeof *c->stack);
-        c->leaves = realloc(c->leaves, c->room * c->width * sizeof *c->leaves);
-        cv_assert(c->stack && c->leaves);
-    }
+    c->stack = grown(c->stack, &c->room, c->height + 1, sizeof *c->stack);
+    c->leaves = grown(c->leaves, &c->leaf_room, (c->height + 1) * c->width, sizeof *c->leaves);
     memcpy(c->leaves + c->height * c->width, leaves, c->width * sizeof *leaves);
     c->stack[c->height++] = (struct stop){word, 0};
     if (c->height - 1 > c->search->result->depth) c->search->result->depth = c->height - 1;
@@ -72,15 +68,12 @@ static void broken(struct compact *c, uint32_t properties, bool in_state) {
 
 static uint64_t bytes_of(const struct compact *c) {
     return explorer_bytes(&c->search->explorer) + c->slots * sizeof *c->table +
-           c->room * (sizeof *c->stack + c->width * sizeof *c->leaves);
+           c->room * sizeof *c->stack + c->leaf_room * sizeof *c->leaves;
 }
 
 static void keep_limits(struct compact *c) {
     struct search *s = c->search;
-    if (explorer_crowded(&s->explorer)) {
-        explorer_grow(&s->explorer);
-        explorer_put_back(&s->explorer, 0, 1);
-    }
+    explorer_make_room(&s->explorer);
     if (s->result->states % 1024) return;
     uint64_t bytes = bytes_of(c);
     if (bytes > s->result->memory) s->result->memory = bytes;

@@ -1,6 +1,6 @@
 #include "check/component.h"
 
-#include <stdlib.h>
+#include "base/grow.h"
 
 struct visit { /* of a state; its steps lead to next[first] to next[end - 1] */
     uint32_t state;
@@ -21,14 +21,6 @@ struct tarjan {
     bool over;
 };
 
-static void *grown(void *memory, size_t *room, size_t needed, size_t item) {
-    if (needed <= *room) return memory;
-    *room = needed > 1024 ? 2 * needed : 1024;
-    memory = realloc(memory, *room * item);
-    cv_assert(memory);
-    return memory;
-}
-
 void components_open(struct components *c, struct search *search) {
     *c = (struct components){.search = search};
     worker_open(&c->worker, &search->explorer, 1);
@@ -38,10 +30,7 @@ void components_close(struct components *c) { worker_close(&c->worker); }
 
 void components_expand(struct components *c, uint32_t state) {
     struct explorer *e = &c->search->explorer;
-    if (explorer_crowded(e)) {
-        explorer_grow(e);
-        explorer_put_back(e, 0, 1);
-    }
+    explorer_make_room(e);
     worker_unfold(&c->worker, e->states.pair[state]);
     worker_expand(&c->worker);
 }

@@ -5,8 +5,7 @@
  * inside leaves, and a timer fires that nothing ever comes before.  A component of the graph is
  * fair when each of these is, somewhere in it, done or not to be done; then a tour of it is a run
  * in which somebody waits for ever. */
-#include <stdlib.h>
-
+#include "base/grow.h"
 #include "check/component.h"
 #include "check/path.h"
 #include "judge/election.h"
@@ -57,11 +56,7 @@ static bool waits(const struct components *c, uint32_t state) {
 /* ---- Duties ---- */
 
 static void add_duty(struct waiting *w, uint32_t process, uint32_t message) {
-    if (w->duty_count == w->duty_room) {
-        w->duty_room = w->duty_room ? 2 * w->duty_room : 64;
-        w->duties = realloc(w->duties, w->duty_room * sizeof *w->duties);
-        cv_assert(w->duties);
-    }
+    w->duties = grown(w->duties, &w->duty_room, w->duty_count + 1, sizeof *w->duties);
     w->duties[w->duty_count++] = (struct duty){process, message, false};
 }
 

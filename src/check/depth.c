@@ -1,6 +1,5 @@
 /* Depth first: each state is left by the first step that leads to something new. */
-#include <stdlib.h>
-
+#include "base/grow.h"
 #include "check/search.h"
 
 struct frame { /* a state on the way to where the search is */
@@ -17,11 +16,7 @@ struct depth {
 };
 
 static void push(struct depth *d, uint32_t state) {
-    if (d->height == d->room) {
-        d->room = d->room ? 2 * d->room : 1024;
-        d->stack = realloc(d->stack, d->room * sizeof *d->stack);
-        cv_assert(d->stack);
-    }
+    d->stack = grown(d->stack, &d->room, d->height + 1, sizeof *d->stack);
     d->stack[d->height++] = (struct frame){state, 0};
     if (d->height - 1 > d->search->result->depth) d->search->result->depth = d->height - 1;
 }
@@ -38,9 +33,7 @@ static void keep_limits(struct depth *d) {
         return;
     }
     search_report(s, s->result->states, s->result->transitions, d->height, s->result->depth);
-    if (!explorer_crowded(e)) return;
-    explorer_grow(e);
-    explorer_put_back(e, 0, 1);
+    explorer_make_room(e);
 }
 
 /* Takes the next step of the state on top that leads to a new one; without one it is done. */

@@ -18,10 +18,7 @@ static size_t random_walk(struct worker *w, struct rng *rng) {
     size_t depth = 0;
     explorer_start(w, false, leaves);
     for (;; depth++) {
-        if (explorer_crowded(e)) {
-            explorer_grow(e);
-            explorer_put_back(e, 0, 1);
-        }
+        explorer_make_room(e);
         worker_place(w, leaves);
         worker_expand(w);
         if (!w->step_count || depth == DEPTH_MAX) return depth;

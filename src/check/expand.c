@@ -1,6 +1,5 @@
 /* From one state to the next: which outcomes are possible, what they change, what they break. */
-#include <stdlib.h>
-
+#include "base/grow.h"
 #include "check/explore.h"
 #include "judge/election.h"
 #include "judge/mutex.h"
@@ -143,11 +142,8 @@ static uint32_t apply(struct worker *worker, uint32_t process, const struct outc
 /* ---- Expanding ---- */
 
 static void add_step(struct worker *worker, struct step step) {
-    if (worker->step_count == worker->step_room) {
-        worker->step_room = worker->step_room ? 2 * worker->step_room : 64;
-        worker->steps = realloc(worker->steps, worker->step_room * sizeof *worker->steps);
-        cv_assert(worker->steps);
-    }
+    worker->steps =
+        grown(worker->steps, &worker->step_room, worker->step_count + 1, sizeof *worker->steps);
     worker->steps[worker->step_count++] = step;
 }
 

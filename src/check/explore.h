@@ -62,6 +62,8 @@ void explorer_close(struct explorer *explorer);
 bool explorer_crowded(const struct explorer *explorer);
 void explorer_grow(struct explorer *explorer);
 void explorer_put_back(struct explorer *explorer, unsigned share, unsigned of);
+/* All of it, when there is one thread; returns whether anything had to grow. */
+bool explorer_make_room(struct explorer *explorer);
 uint64_t explorer_bytes(const struct explorer *explorer);
 /* Of those, what it takes to know the states: without what is kept to be fast. */
 uint64_t explorer_visited_bytes(const struct explorer *explorer);

@@ -55,6 +55,13 @@ void explorer_put_back(struct explorer *e, unsigned share, unsigned of) {
         if (e->growing[i]) pairs_put_back(all[i], share, of);
 }
 
+bool explorer_make_room(struct explorer *e) {
+    if (!explorer_crowded(e)) return false;
+    explorer_grow(e);
+    explorer_put_back(e, 0, 1);
+    return true;
+}
+
 uint64_t explorer_bytes(const struct explorer *e) {
     return pairs_bytes(&e->states) + pairs_bytes(&e->inner) + system_bytes(&e->system);
 }

@@ -4,19 +4,10 @@
  * nothing is sent or told) is taken together with the next step of the process, for until then it
  * makes no difference when it happened: it commutes with every step of every other process.  One
  * outcome is then any number of such steps and one that can be noticed. */
-#include <stdlib.h>
-
+#include "base/grow.h"
 #include "check/system.h"
 
 /* ---- Drafts ---- */
-
-static void *grown(void *memory, size_t *room, size_t needed, size_t item) {
-    if (needed <= *room) return memory;
-    *room = needed > 64 ? 2 * needed : 64;
-    memory = realloc(memory, *room * item);
-    cv_assert(memory);
-    return memory;
-}
 
 void draft_send(struct system *system, uint32_t to, uint32_t message) {
     struct drafts *d = &system->drafts;

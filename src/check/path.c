@@ -1,14 +1,6 @@
 #include "check/path.h"
 
-#include <stdlib.h>
-
-static void *grown(void *memory, size_t *room, size_t needed, size_t item) {
-    if (needed <= *room) return memory;
-    *room = needed > 64 ? 2 * needed : 64;
-    memory = realloc(memory, *room * item);
-    cv_assert(memory);
-    return memory;
-}
+#include "base/grow.h"
 
 /* ---- Messages on their way ---- */
 
@@ -98,13 +90,9 @@ void walk_step(struct walk *walk, const struct step *step) {
 
 static void expand(struct walk *walk) {
     struct explorer *e = walk->worker.explorer;
-    if (explorer_crowded(e)) {
-        uint32_t leaves[LEAVES_MAX];
-        memcpy(leaves, walk->worker.here.at[0], sizeof leaves);
-        explorer_grow(e);
-        explorer_put_back(e, 0, 1);
-        worker_place(&walk->worker, leaves);
-    }
+    uint32_t leaves[LEAVES_MAX];
+    memcpy(leaves, walk->worker.here.at[0], sizeof leaves);
+    if (explorer_make_room(e)) worker_place(&walk->worker, leaves);
     worker_expand(&walk->worker);
 }
 

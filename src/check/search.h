@@ -17,7 +17,7 @@ struct search {
     uint64_t most;          /* states: then it is enough for a probe; 0: it is none */
     bool probed;            /* it was */
     uint64_t *level;        /* of a probe: how many states each level has */
-    size_t levels;
+    size_t levels, level_room;
 };
 
 /* Takes note of properties that are broken, by a step from a state or by the state itself; returns

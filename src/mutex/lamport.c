@@ -27,7 +27,7 @@ enum { REQUEST, ACK, RELEASE, KINDS };
     F(R, u32, phase, INNER)                                                                        \
     F(R, u32, ahead, INNER) /* others that hold up my request */
 #define ROW_FIELDS(F, R)                                                                           \
-    F(R, u64, heard, INNER) /* the newest clock received from it */                                \
+    F(R, u64, later, INNER) /* it has sent something later than my request */                      \
     F(R, u64, asked, INNER) /* its request in the queue, 0: none */
 
 CV_RECORD(clocked, CLOCKED_FIELDS);
@@ -36,8 +36,9 @@ CV_RECORD(row, ROW_FIELDS);
 
 static struct row *row_of(struct state *s, cv_pid p) { return (struct row *)(s + 1) + (p - 1); }
 
-static void enter(struct state *s, struct cv_out *out) {
+static void enter(struct state *s, const struct cv_env *env, struct cv_out *out) {
     s->phase = INSIDE;
+    for (cv_pid p = 1; p <= env->processes; p++) row_of(s, p)->later = 0;
     cv_tell(out, CV_ENTERED, 0);
 }
 
@@ -48,17 +49,18 @@ static void acquire(struct state *s, const struct cv_env *env, struct cv_out *ou
     if (s->ahead)
         cv_send(out, CV_OTHERS, REQUEST, clocked, .clock = s->asked);
     else
-        enter(s, out);
+        enter(s, env, out);
 }
 
 static void release(struct state *s, const struct cv_env *env, struct cv_out *out) {
     s->phase = IDLE;
+    s->asked = 0;
     cv_tell(out, CV_LEFT, 0);
-    if (env->processes > 1) cv_send(out, CV_OTHERS, RELEASE, clocked, .clock = ++s->clock);
+    if (env->processes > 1) cv_send(out, CV_OTHERS, RELEASE, clocked, .clock = s->clock);
 }
 
 static bool holds_up(const struct state *s, const struct row *row, cv_pid p, cv_pid self) {
-    if (row->heard <= s->asked) return true; /* an earlier request may be on the way */
+    if (!row->later) return true; /* an earlier request may be on the way */
     return row->asked && precedes(row->asked, p, s->asked, self);
 }
 
@@ -67,15 +69,15 @@ static void receive(struct state *s, const struct cv_env *env, const struct cv_e
     const struct clocked *m = e->body;
     struct row *row = row_of(s, e->from);
     bool held_up = s->phase == WAITING && holds_up(s, row, e->from, env->self);
-    if (row->heard < m->clock) row->heard = m->clock;
-    if (s->clock < m->clock) s->clock = m->clock;
+    if (s->phase == WAITING && m->clock > s->asked) row->later = 1;
+    if (s->clock <= m->clock) s->clock = m->clock + 1;
     if (e->kind == REQUEST) {
         row->asked = m->clock;
-        cv_send(out, e->from, ACK, clocked, .clock = ++s->clock);
+        cv_send(out, e->from, ACK, clocked, .clock = s->clock);
     } else if (e->kind == RELEASE) {
         row->asked = 0;
     }
-    if (held_up && !holds_up(s, row, e->from, env->self) && --s->ahead == 0) enter(s, out);
+    if (held_up && !holds_up(s, row, e->from, env->self) && --s->ahead == 0) enter(s, env, out);
 }
 
 static void step(void *state, const struct cv_env *env, const struct cv_event *e,

@@ -4,15 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void *grown(void *memory, size_t *room, size_t needed, size_t item) {
-    if (needed <= *room) return memory;
-    size_t wanted = *room ? *room * 2 : 1024;
-    if (wanted < needed) wanted = needed;
-    memory = realloc(memory, wanted * item);
-    cv_assert(memory);
-    *room = wanted;
-    return memory;
-}
+#include "base/grow.h"
 
 void trace_open(struct trace *trace, const struct sim_config *config) {
     *trace = (struct trace){.algorithm = config->algorithm,

@@ -24,9 +24,9 @@ ricart-agrawala --entries 2 --fifo|106535 276800 36
 ricart-agrawala --fifo|2848 7197 18
 central --entries 2|3012 8238 30
 central --entries 2 --fifo|1280 2826 30
-lamport --processes 2 --fifo|65 76 10
-lamport --processes 2 --entries 2 --fifo|837 1189 20
-lamport --fifo|106881 261015 24
+lamport --processes 2 --fifo|59 72 10
+lamport --processes 2 --entries 2 --fifo|674 1021 20
+lamport --fifo|45407 123546 24
 END
 }
 check "counts that other programs have found too" independent

@@ -224,10 +224,7 @@ static void symmetry_leaves_out_what_it_may(void **state) {
         uint64_t kept = explored(&search, &reduced, &result, &system.model);
         worker_open(&worker, &search.explorer, 1);
         for (uint32_t s = 1; s <= search.explorer.states.count; s++) {
-            if (explorer_crowded(&search.explorer)) {
-                explorer_grow(&search.explorer);
-                explorer_put_back(&search.explorer, 0, 1);
-            }
+            explorer_make_room(&search.explorer);
             if (search.explorer.states.pair[s])
                 counted += orbit(&worker, search.explorer.states.pair[s]);
         }

@@ -1,0 +1,20 @@
+/* Arrays that grow as they are filled. */
+#ifndef CV_BASE_GROW_H
+#define CV_BASE_GROW_H
+
+#include <stdlib.h>
+
+#include "base/assert.h"
+
+/* The array, with room for `needed` items of that many bytes; ends the program without memory. */
+static inline void *grown(void *array, size_t *room, size_t needed, size_t item) {
+    if (needed <= *room) return array;
+    size_t wanted = *room ? *room * 2 : 64;
+    if (wanted < needed) wanted = needed;
+    array = realloc(array, wanted * item);
+    cv_assert(array);
+    *room = wanted;
+    return array;
+}
+
+#endif
