@@ -23,7 +23,7 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/uni
 MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,\
              $(sort $(wildcard src/cli/cmd_*.c)))
 
-.PHONY: all run test asan ubsan bench man format clean help deps test-deps install build-tests
+.PHONY: all run test asan ubsan tsan bench man format clean help deps test-deps install build-tests
 .DELETE_ON_ERROR:
 
 all: deps $(B)/conclave
@@ -31,7 +31,8 @@ all: deps $(B)/conclave
 help:
 	@echo "make run      a short tour: a lock, its verdict and its diagram"
 	@echo "make test     build everything and run all tests"
-	@echo "make asan     the same tests with the address sanitizer; make ubsan: undefined behaviour"
+	@echo "make asan     the same tests with the address sanitizer; make ubsan: undefined behaviour;"
+	@echo "              make tsan: the checker's threads"
 	@echo "make bench    speed, as a table"
 	@echo "make man      the manual pages, into $(B)/man"
 	@echo "make format   lay the sources out with clang-format"
@@ -101,9 +102,15 @@ ubsan:
 	@$(MAKE) B=build-ubsan CFLAGS="-O1 -g" LTO= \
 	    SANITIZE="-fsanitize=undefined -fno-sanitize-recover=all" SANITIZED=1 test
 
+# The threads of the model checker; the sanitizer wants addresses where it expects them.
+tsan:
+	@setarch $$(uname -m) -R $(MAKE) B=build-tsan CFLAGS="-O1 -g" LTO= SANITIZE="-fsanitize=thread" SANITIZED=1 \
+	    T="check" test
+
 bench: all
 	$(call install,$(BENCH_PACKAGES))
 	@./bench/run $(B)/conclave
+	@./bench/check $(B)/conclave
 
 # ---- Manual pages: from --help, which is their one source ----
 man: test-deps $(MANUALS)
@@ -130,4 +137,4 @@ install: all man
 	install -m 644 scenarios/*.scenario $(DESTDIR)$(PREFIX)/share/conclave/scenarios
 
 clean:
-	rm -rf build build-asan build-ubsan
+	rm -rf build build-asan build-ubsan build-tsan

@@ -84,22 +84,28 @@ static bool is_due(const struct system *system, const struct duty *duty, uint32_
     return false;
 }
 
-/* Ticks off what a step from the state that was expanded does. */
+/* Whether a step from the state that was expanded does it. */
+static bool does(struct components *c, const struct duty *duty, const struct step *step) {
+    struct system *system = &c->search->explorer.system;
+    uint32_t node = c->worker.here.at[0][step->process];
+    const struct outcome *outcome = &system_outcomes(system, node)->of[step->outcome];
+    struct single_move *moves;
+    bool done = false;
+    if (duty->process != step->process) return false;
+    if (!duty->message) return outcome->flags & OUT_WRITES;
+    size_t count = system_moves(system, node, step->outcome, &moves);
+    for (size_t i = 0; i < count; i++) done |= moves[i].message == duty->message;
+    free(moves);
+    return done;
+}
+
 static void tick_step(struct waiting *w, struct components *c, const struct step *step) {
     struct system *system = &c->search->explorer.system;
     uint32_t node = c->worker.here.at[0][step->process];
     const struct outcome *outcome = &system_outcomes(system, node)->of[step->outcome];
-    struct single_move *moves = NULL;
-    size_t count = system_moves(system, node, step->outcome, &moves);
     if (!(outcome->flags & OUT_BESIDE)) w->moved |= 1u << step->process;
-    for (size_t d = 0; d < w->duty_count; d++) {
-        struct duty *duty = &w->duties[d];
-        if (duty->process != step->process) continue;
-        if (!duty->message && outcome->flags & OUT_WRITES) duty->done = true;
-        for (size_t i = 0; i < count; i++)
-            if (duty->message && moves[i].message == duty->message) duty->done = true;
-    }
-    free(moves);
+    for (size_t d = 0; d < w->duty_count; d++)
+        if (!w->duties[d].done) w->duties[d].done = does(c, &w->duties[d], step);
 }
 
 static void tick_state(struct waiting *w, const struct components *c, const uint32_t *nodes) {
@@ -152,15 +158,20 @@ static bool reaches(struct waiting *w, struct components *c, const struct goal *
                     const struct step *step, uint32_t next) {
     if (goal->duty < 0 && goal->process < 0) return next == w->component->states[0];
     if (goal->duty < 0) return step->process == goal->process;
-    struct duty *duty = &w->duties[goal->duty];
-    bool before = duty->done;
-    tick_step(w, c, step);
-    bool reached = duty->done;
-    duty->done = before;
-    if (reached) return true;
+    const struct duty *duty = &w->duties[goal->duty];
+    if (does(c, duty, step)) return true;
     struct worker worker = {.explorer = &c->search->explorer};
     worker_unfold(&worker, worker.explorer->states.pair[next]);
     return !is_due(&worker.explorer->system, duty, worker.here.at[0][duty->process]);
+}
+
+/* Goes on to the next state, and ticks off what is not to be done there. */
+static void go_to(struct waiting *w, struct components *c, uint32_t state, int process) {
+    struct worker worker = {.explorer = &c->search->explorer};
+    uint64_t pair = worker.explorer->states.pair[state];
+    walk_to_by(&w->walk, pair, process);
+    worker_unfold(&worker, pair);
+    tick_state(w, c, worker.here.at[0]);
 }
 
 /* Walks from `from` until the goal is reached and returns the state then. */
@@ -188,23 +199,31 @@ static uint32_t walk_on(struct waiting *w, struct components *c, uint32_t from,
     cv_assert(end);
     size_t length = 0;
     for (uint32_t at = last; at != from; at = came[w->in[at]]) queue[length++] = at;
-    while (length) walk_to(&w->walk, c->search->explorer.states.pair[queue[--length]]);
-    walk_to_by(&w->walk, c->search->explorer.states.pair[end],
-               goal->duty < 0 && goal->process >= 0 ? (int)target : -1);
+    while (length) go_to(w, c, queue[--length], -1);
+    go_to(w, c, end, goal->duty < 0 && goal->process >= 0 ? (int)target : -1);
     free(queue);
     return end;
 }
 
+static bool has_moved(const struct walk *walk, cv_pid p) {
+    for (size_t i = walk->path.cycle; i < walk->path.count; i++)
+        if (walk->path.move[i].process == p) return true;
+    return false;
+}
+
+/* Everybody who does something in the component does it, every duty is done, and back. */
 static void tour(struct waiting *w, struct components *c) {
     uint32_t first = w->component->states[0], at = first;
     uint32_t n = c->search->explorer.model->processes;
     walk_open(&w->walk, &c->search->explorer);
     walk_to_state(&w->walk, c->search, first);
     w->walk.path.cycle = w->walk.path.count;
+    for (size_t d = 0; d < w->duty_count; d++) w->duties[d].done = false;
     for (uint32_t p = 0; p < n; p++)
-        if (w->moved & 1u << p) at = walk_on(w, c, at, &(struct goal){-1, (int)p});
+        if (w->moved & 1u << p && !has_moved(&w->walk, p + 1))
+            at = walk_on(w, c, at, &(struct goal){-1, (int)p});
     for (size_t d = 0; d < w->duty_count; d++)
-        if (w->moved & 1u << w->duties[d].process)
+        if (w->moved & 1u << w->duties[d].process && !w->duties[d].done)
             at = walk_on(w, c, at, &(struct goal){(int)d, -1});
     if (at != first) walk_on(w, c, at, &(struct goal){-1, -1});
 }

@@ -62,7 +62,11 @@ static void start_all(struct system *system) {
 int system_open(struct system *system, const struct check_model *model,
                 const struct check_search *search) {
     *system = (struct system){.model = model, .order = search->order};
-    pthread_mutex_init(&system->lock, NULL);
+    pthread_mutexattr_t briefly; /* it is held for less than it takes to sleep */
+    pthread_mutexattr_init(&briefly);
+    pthread_mutexattr_settype(&briefly, PTHREAD_MUTEX_ADAPTIVE_NP);
+    pthread_mutex_init(&system->lock, &briefly);
+    pthread_mutexattr_destroy(&briefly);
     bool failed = pool_open(&system->locals) != 0 || pool_open(&system->messages) != 0 ||
                   pairs_open(&system->memo) != 0 || arena_open(&system->word_arena, RESERVE) != 0;
     for (cv_pid p = 1; p <= model->processes && !failed; p++)

@@ -177,7 +177,11 @@ static struct option_table make_options(const struct cv_algorithm *algorithm) {
     struct option_table table;
     option_table_open(&table, sizeof bounds / sizeof bounds[0] + sizeof own / sizeof own[0] + 2);
     option_add(&table, (struct argp_option){.doc = "What may happen:", .group = BOUNDS}, NULL);
-    option_add_setting(&table, setting_find("processes"), BOUNDS, NULL);
+    const struct setting *processes = setting_find("processes");
+    option_add(&table,
+               (struct argp_option){processes->name, KEY_SETTING + (int)(processes - sim_settings),
+                                    processes->value, 0, processes->help, BOUNDS},
+               "3");
     for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++)
         option_add(&table, bounds[i], NULL);
     option_add_setting(&table, setting_find("fencing"), BOUNDS, algorithm);
@@ -312,9 +316,9 @@ int cmd_check(int argc, char **argv) {
         "the memory limit came first.\n\n"
         "Examples:\n"
         "  conclave check ricart-agrawala --processes 3 --entries 2\n"
-        "  conclave check quorum --processes 2 --crashes 1 --amnesia --trace mermaid\n"
+        "  conclave check quorum --processes 2 --crashes 1 --amnesia --timeouts 1\n"
         "  conclave check central-lease --processes 2 --late 1 --scenario late.scenario\n"
-        "  conclave check majority-terms --timeouts 3 --late 2 --loss 1 --property uniqueness\n"
+        "  conclave check majority-terms --initiators 1 --timeouts 2 --crashes 1 --reduce order\n"
         "  conclave check yo-yo --edges 1-2,2-3,3-1 --reduce order\n",
         0,
         0,
