@@ -65,7 +65,7 @@ static void decide_what_is_next(struct breadth *b) {
             s->result->end = CHECK_DEPTH;
         }
     }
-    if (!b->over && bytes > s->options->memory) {
+    if (!b->over && bytes + explorer_growth(e) > s->options->memory) {
         b->over = true;
         s->result->end = CHECK_MEMORY;
     }

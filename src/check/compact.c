@@ -138,8 +138,9 @@ void search_compact(struct search *s) {
     uint64_t slots = SLOTS_MIN;
     do {
         search_with(&c, slots);
-        slots *= GROWTH;
-        if (c.full && slots * sizeof *c.table > s->options->memory) {
+        uint64_t most = s->options->memory / 4 * 3 / sizeof *c.table;
+        slots = slots * GROWTH < most ? slots * GROWTH : most;
+        if (c.full && slots <= c.slots) {
             s->result->end = CHECK_MEMORY;
             break;
         }

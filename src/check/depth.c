@@ -27,7 +27,7 @@ static void keep_limits(struct depth *d) {
     if (!explorer_crowded(e) && s->result->states % 1024) return;
     uint64_t bytes = explorer_bytes(e) + d->room * sizeof *d->stack;
     if (bytes > s->result->memory) s->result->memory = bytes;
-    if (bytes > s->options->memory) {
+    if (bytes + explorer_growth(e) > s->options->memory) {
         s->result->end = CHECK_MEMORY;
         d->over = true;
         return;

@@ -65,6 +65,7 @@ void explorer_put_back(struct explorer *explorer, unsigned share, unsigned of);
 /* All of it, when there is one thread; returns whether anything had to grow. */
 bool explorer_make_room(struct explorer *explorer);
 uint64_t explorer_bytes(const struct explorer *explorer);
+uint64_t explorer_growth(const struct explorer *explorer);
 /* Of those, what it takes to know the states: without what is kept to be fast. */
 uint64_t explorer_visited_bytes(const struct explorer *explorer);
 

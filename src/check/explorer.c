@@ -62,6 +62,15 @@ bool explorer_make_room(struct explorer *e) {
     return true;
 }
 
+/* By how much the sets that are crowded are about to grow. */
+uint64_t explorer_growth(const struct explorer *e) {
+    const struct pairs *all[] = {&e->states, &e->inner, &e->system.memo};
+    uint64_t bytes = 0;
+    for (int i = 0; i < 3; i++)
+        if (pairs_crowded(all[i])) bytes += all[i]->slots / 2 * sizeof *all[i]->slot;
+    return bytes;
+}
+
 uint64_t explorer_bytes(const struct explorer *e) {
     return pairs_bytes(&e->states) + pairs_bytes(&e->inner) + system_bytes(&e->system);
 }

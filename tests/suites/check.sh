@@ -150,7 +150,7 @@ holds() { json ".verdicts.$1 == \"held\" and .end == \"complete\"" c check "${@:
 violated() { json ".verdicts.$1 == \"violated\" and .counterexample.property == \"$1\"" \
     c check "${@:2}" --property "$1" --json; }
 for arguments in "central --entries 2" "central --processes 4 --entries 2" "lamport --fifo" \
-    "lamport --processes 2 --entries 3 --fifo" "ricart-agrawala --entries 2" "maekawa --entries 2" \
+    "lamport --processes 2 --entries 3 --fifo" "lamport --entries 2 --fifo --reduce order" "ricart-agrawala --entries 2" "maekawa --entries 2" \
     "suzuki-kasami --entries 2" "suzuki-kasami --processes 4" "raymond --entries 2" \
     "raymond --processes 4 --entries 2" "roucairol-carvalho --entries 2" "token-ring --entries 2" \
     "quorum --timeouts 1 --reduce all" "quorum --processes 2 --entries 2 --timeouts 1 --reduce all" \
