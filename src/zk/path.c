@@ -20,7 +20,7 @@ static bool forbidden(uint32_t character) {
            (character >= 0xd800 && character <= 0xf8ff) || character >= 0xfff0;
 }
 
-/* The bytes of one component, up to a slash or the end; false when it holds what it must not. */
+/* Goes over one component, to a slash or the end; false when it is none that a path may have. */
 static bool step_over(const unsigned char **at, const unsigned char *end) {
     const unsigned char *begin = *at;
     while (*at < end && **at != '/') {
@@ -30,8 +30,9 @@ static bool step_over(const unsigned char **at, const unsigned char *end) {
         *at += size;
     }
     ptrdiff_t size = *at - begin;
-    bool dots = size <= 2 && begin[0] == '.' && (size == 1 || begin[1] == '.');
-    return size > 0 && !dots;
+    if (size == 0) return false;
+    bool relative = size <= 2 && begin[0] == '.' && begin[size - 1] == '.';
+    return !relative;
 }
 
 bool zk_path_valid(struct zk_text path) {

@@ -58,10 +58,18 @@
 
 #define ZK_FIELDS_create_request(F, R)                                                             \
     F(R, text, path) F(R, buffer, data) F(R, acls, acl) F(R, i32, flags)
-#define ZK_FIELDS_create_ttl_request(F, R)              ZK_FIELDS_create_request(F, R) F(R, i64, ttl)
-#define ZK_FIELDS_set_data_request(F, R)                F(R, text, path) F(R, buffer, data) F(R, i32, version)
-#define ZK_FIELDS_set_acl_request(F, R)                 F(R, text, path) F(R, acls, acl) F(R, i32, version)
-#define ZK_FIELDS_auth_request(F, R)                    F(R, i32, type) F(R, text, scheme) F(R, buffer, auth)
+#define ZK_FIELDS_set_watches_request(F, R)                                                        \
+    F(R, i64, relative_zxid) F(R, texts, data) F(R, texts, exist) F(R, texts, child)
+#define ZK_FIELDS_set_watches2_request(F, R)                                                       \
+    ZK_FIELDS_set_watches_request(F, R) F(R, texts, persistent) F(R, texts, persistent_recursive)
+#define ZK_FIELDS_reconfig_request(F, R)                                                           \
+    F(R, text, joining) F(R, text, leaving) F(R, text, members) F(R, i64, config_id)
+
+#define ZK_FIELDS_create_ttl_request(F, R) ZK_FIELDS_create_request(F, R) F(R, i64, ttl)
+#define ZK_FIELDS_set_data_request(F, R)   F(R, text, path) F(R, buffer, data) F(R, i32, version)
+#define ZK_FIELDS_set_acl_request(F, R)    F(R, text, path) F(R, acls, acl) F(R, i32, version)
+#define ZK_FIELDS_auth_request(F, R)       F(R, i32, type) F(R, text, scheme) F(R, buffer, auth)
+
 #define ZK_FIELDS_delete_request(F, R)                  F(R, text, path) F(R, i32, version)
 #define ZK_FIELDS_exists_request(F, R)                  F(R, text, path) F(R, bool, watch)
 #define ZK_FIELDS_get_data_request(F, R)                F(R, text, path) F(R, bool, watch)
@@ -76,12 +84,6 @@
 #define ZK_FIELDS_get_ephemerals_request(F, R)          F(R, text, prefix)
 #define ZK_FIELDS_get_all_children_number_request(F, R) F(R, text, path)
 #define ZK_FIELDS_sasl_request(F, R)                    F(R, buffer, token)
-#define ZK_FIELDS_reconfig_request(F, R)                                                           \
-    F(R, text, joining) F(R, text, leaving) F(R, text, members) F(R, i64, config_id)
-#define ZK_FIELDS_set_watches_request(F, R)                                                        \
-    F(R, i64, relative_zxid) F(R, texts, data) F(R, texts, exist) F(R, texts, child)
-#define ZK_FIELDS_set_watches2_request(F, R)                                                       \
-    ZK_FIELDS_set_watches_request(F, R) F(R, texts, persistent) F(R, texts, persistent_recursive)
 
 #define ZK_REQUESTS(R)                                                                             \
     R(create, "CreateRequest")                                                                     \

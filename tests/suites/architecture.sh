@@ -5,6 +5,7 @@ include_graph() {
     local -A may=(
         [base]="base"
         [process]="base process"
+        [zk]="base zk"
         [mutex]="base process mutex"
         [election]="base process election"
         [detector]="base process detector"

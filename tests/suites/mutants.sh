@@ -103,7 +103,7 @@ catch() {
     case $status in
     0) echo "nothing noticed it: $5"; return 1 ;;
     124) echo "it took too long: $5"; return 1 ;;
-    2 | 3) [ -n "$unit" ] || { echo "exit status $status: $5"; tail -3 "$dir/output"; return 1; } ;;
+    2 | 3 | 4) [ -n "$unit" ] || { echo "exit status $status: $5"; tail -3 "$dir/output"; return 1; } ;;
     esac
 }
 
