@@ -4,18 +4,17 @@
 /* ---- Messages ---- */
 
 uint32_t message_put(struct system *system, const struct message_text *text) {
-    return pool_put(&system->messages, text,
-                    (uint32_t)offsetof(struct message_text, body) + text->head.size);
+    uint32_t number = pool_put(&system->messages, text,
+                               (uint32_t)offsetof(struct message_text, body) + text->head.size);
+    struct arena *heads = &system->head_arena;
+    if (heads->used < (number + 1) * sizeof text->head)
+        arena_extend(heads, (number + 1) * sizeof text->head - heads->used);
+    memcpy(heads->base + number * sizeof text->head, &text->head, sizeof text->head);
+    return number;
 }
 
 void message_get(const struct system *system, uint32_t number, struct message_text *text) {
     pool_get(&system->messages, number, text);
-}
-
-struct message message_head(const struct system *system, uint32_t number) {
-    struct message_text text;
-    message_get(system, number, &text);
-    return text.head;
 }
 
 uint32_t system_notice(struct system *system, uint16_t kind, cv_pid about) {
@@ -80,12 +79,12 @@ static uint32_t flags_of(const struct check_model *model, const struct local *lo
     return flags;
 }
 
-uint32_t node_put(struct system *system, const struct local *local, const uint32_t *inbox,
-                  uint32_t count) {
-    cv_pid p = local->self;
+/* The node of these parts; `flags` are what a state needs to know of it. */
+static uint32_t put(struct system *system, cv_pid p, uint32_t local, const uint32_t *inbox,
+                    uint32_t count, uint32_t flags) {
     uint32_t bytes[NODE_INBOX_MAX + 2];
     cv_assert(count <= NODE_INBOX_MAX);
-    bytes[0] = pool_put(&system->locals, local, system->place[p].size);
+    bytes[0] = local;
     memcpy(bytes + 1, inbox, count * sizeof *inbox);
     uint32_t index = pool_put(&system->nodes[p], bytes, (count + 1) * (uint32_t)sizeof *bytes);
     uint32_t number = p << NODE_INDEX_BITS | index;
@@ -95,10 +94,17 @@ uint32_t node_put(struct system *system, const struct local *local, const uint32
     struct arena *info = &system->info_arena[p];
     if (info->used >= (index + 1) * sizeof(struct node_info)) return number;
     arena_extend(info, (index + 1) * sizeof(struct node_info) - info->used);
-    node_info(system, number)->flags = flags_of(system->model, local, count);
-    if (has_notice(system, inbox, count, CV_NOBODY))
-        node_info(system, number)->flags |= NODE_NOTICED;
+    node_info(system, number)->flags = flags;
     return number;
+}
+
+uint32_t node_put(struct system *system, const struct local *local, const uint32_t *inbox,
+                  uint32_t count) {
+    uint32_t flags = flags_of(system->model, local, count);
+    if (has_notice(system, inbox, count, CV_NOBODY)) flags |= NODE_NOTICED;
+    return put(system, local->self,
+               pool_put(&system->locals, local, system->place[local->self].size), inbox, count,
+               flags);
 }
 
 void node_get(const struct system *system, uint32_t number, struct node *node) {
@@ -131,12 +137,15 @@ struct local node_local(const struct system *system, uint32_t number) {
 /* A connection to a process that is down is none, and nobody tells it anything. */
 uint32_t node_add(struct system *system, uint32_t number, uint32_t message) {
     struct node node;
+    bool about = is_notice(message_head(system, message));
+    uint32_t flags = node_flags(system, number) & ~(uint32_t)NODE_SETTLES;
+    bool down = flags & NODE_DOWN;
+    if (down && (system->model->fifo || about)) return number;
     node_get(system, number, &node);
-    struct local *local = local_get(system, node.local);
-    bool deaf = system->model->fifo || is_notice(message_head(system, message));
-    if (local->flags & LOCAL_DOWN && deaf) return number;
     node.count = node_inbox_add(system, node.inbox, node.count, message, node.inbox);
-    return node_put(system, local, node.inbox, node.count);
+    if (!down) flags &= ~(uint32_t)NODE_CALM;
+    if (about) flags |= NODE_NOTICED;
+    return put(system, node.process, node.local, node.inbox, node.count, flags);
 }
 
 uint32_t node_supersede(struct system *system, uint32_t number, uint32_t what) {

@@ -68,7 +68,8 @@ int system_open(struct system *system, const struct check_model *model,
     pthread_mutex_init(&system->lock, &briefly);
     pthread_mutexattr_destroy(&briefly);
     bool failed = pool_open(&system->locals) != 0 || pool_open(&system->messages) != 0 ||
-                  pairs_open(&system->memo) != 0 || arena_open(&system->word_arena, RESERVE) != 0;
+                  pairs_open(&system->memo) != 0 || arena_open(&system->word_arena, RESERVE) != 0 ||
+                  arena_open(&system->head_arena, RESERVE) != 0;
     for (cv_pid p = 1; p <= model->processes && !failed; p++)
         failed =
             pool_open(&system->nodes[p]) != 0 || arena_open(&system->info_arena[p], RESERVE) != 0;
@@ -95,6 +96,7 @@ void system_close(struct system *system) {
         arena_close(&system->info_arena[p]);
     }
     arena_close(&system->word_arena);
+    arena_close(&system->head_arena);
     renamings_close(&system->renamings);
     free(system->out.sends);
     free(system->scratch);
@@ -110,8 +112,8 @@ uint64_t system_node_bytes(const struct system *system) {
 }
 
 uint64_t system_bytes(const struct system *system) {
-    uint64_t bytes =
-        system_node_bytes(system) + pairs_bytes(&system->memo) + system->word_arena.used;
+    uint64_t bytes = system_node_bytes(system) + pairs_bytes(&system->memo) +
+                     system->word_arena.used + system->head_arena.used;
     for (cv_pid p = 1; p <= system->model->processes; p++) bytes += system->info_arena[p].used;
     return bytes;
 }

@@ -165,6 +165,7 @@ struct system {
     struct pool locals, messages;
     struct pool nodes[CHECK_PROCESSES_MAX + 1]; /* by process */
     struct arena info_arena[CHECK_PROCESSES_MAX + 1], word_arena;
+    struct arena head_arena;                /* heads of messages, by number */
     struct pairs memo;                      /* (node, what becomes of it) -> node */
     uint32_t many[CHECK_PROCESSES_MAX + 1]; /* so many nodes of a process make it crowded */
     atomic_bool crowded;                    /* it is: states must be written with wider numbers */
@@ -252,7 +253,9 @@ struct message_text { /* a message with its body */
 uint32_t message_put(struct system *system, const struct message_text *text);
 void message_get(const struct system *system, uint32_t number, struct message_text *text);
 /* Who a message is from, and what it is. */
-struct message message_head(const struct system *system, uint32_t number);
+static inline struct message message_head(const struct system *system, uint32_t number) {
+    return ((const struct message *)(const void *)system->head_arena.base)[number];
+}
 /* Runs the step on the local part in the scratch memory. */
 void local_step(struct system *system, struct trial *trial, const struct cv_event *event);
 /* Copies a local part to the scratch memory, in the place of the first choice. */
