@@ -63,8 +63,8 @@ bool node_cut_off(const struct system *system, uint32_t number, cv_pid from) {
     return has_notice(system, node.inbox, node.count, from);
 }
 
-static uint32_t flags_of(const struct check_model *model, const struct local *local,
-                         uint32_t on_the_way) {
+/* What a state needs to know of a node, as long as nothing is on the way to it. */
+static uint32_t flags_of(const struct check_model *model, const struct local *local) {
     uint32_t flags = 0;
     bool inside = local->phase == APP_INSIDE || local->phase == APP_LEAVING;
     if (local->flags & LOCAL_DOWN) return NODE_DOWN | NODE_CALM;
@@ -73,15 +73,23 @@ static uint32_t flags_of(const struct check_model *model, const struct local *lo
     if (local->flags & LOCAL_LEADS) flags |= NODE_LEADS;
     if (model->algorithm->problem == CV_ELECTION && !(local->flags & LOCAL_DECIDED))
         flags |= NODE_UNDECIDED;
-    if (!on_the_way && local->phase != APP_INSIDE) flags |= NODE_CALM;
+    if (local->phase != APP_INSIDE) flags |= NODE_CALM;
     if (local->timers) flags |= NODE_ARMED;
     if (local->flags & LOCAL_PENDING) flags |= NODE_PENDING;
     return flags;
 }
 
-/* The node of these parts; `flags` are what a state needs to know of it. */
-static uint32_t put(struct system *system, cv_pid p, uint32_t local, const uint32_t *inbox,
-                    uint32_t count, uint32_t flags) {
+uint32_t local_put(struct system *system, const struct local *local) {
+    uint32_t number = pool_put(&system->locals, local, system->place[local->self].size);
+    struct arena *flags = &system->flag_arena;
+    if (flags->used < (number + 1) * sizeof(uint32_t))
+        arena_extend(flags, (number + 1) * sizeof(uint32_t) - flags->used);
+    ((uint32_t *)(void *)flags->base)[number] = flags_of(system->model, local);
+    return number;
+}
+
+uint32_t node_put(struct system *system, cv_pid p, uint32_t local, const uint32_t *inbox,
+                  uint32_t count) {
     uint32_t bytes[NODE_INBOX_MAX + 2];
     cv_assert(count <= NODE_INBOX_MAX);
     bytes[0] = local;
@@ -94,17 +102,11 @@ static uint32_t put(struct system *system, cv_pid p, uint32_t local, const uint3
     struct arena *info = &system->info_arena[p];
     if (info->used >= (index + 1) * sizeof(struct node_info)) return number;
     arena_extend(info, (index + 1) * sizeof(struct node_info) - info->used);
+    uint32_t flags = ((const uint32_t *)(const void *)system->flag_arena.base)[local];
+    if (count && !(flags & NODE_DOWN)) flags &= ~(uint32_t)NODE_CALM;
+    if (has_notice(system, inbox, count, CV_NOBODY)) flags |= NODE_NOTICED;
     node_info(system, number)->flags = flags;
     return number;
-}
-
-uint32_t node_put(struct system *system, const struct local *local, const uint32_t *inbox,
-                  uint32_t count) {
-    uint32_t flags = flags_of(system->model, local, count);
-    if (has_notice(system, inbox, count, CV_NOBODY)) flags |= NODE_NOTICED;
-    return put(system, local->self,
-               pool_put(&system->locals, local, system->place[local->self].size), inbox, count,
-               flags);
 }
 
 void node_get(const struct system *system, uint32_t number, struct node *node) {
@@ -137,15 +139,11 @@ struct local node_local(const struct system *system, uint32_t number) {
 /* A connection to a process that is down is none, and nobody tells it anything. */
 uint32_t node_add(struct system *system, uint32_t number, uint32_t message) {
     struct node node;
-    bool about = is_notice(message_head(system, message));
-    uint32_t flags = node_flags(system, number) & ~(uint32_t)NODE_SETTLES;
-    bool down = flags & NODE_DOWN;
-    if (down && (system->model->fifo || about)) return number;
+    bool deaf = system->model->fifo || is_notice(message_head(system, message));
+    if (node_flags(system, number) & NODE_DOWN && deaf) return number;
     node_get(system, number, &node);
     node.count = node_inbox_add(system, node.inbox, node.count, message, node.inbox);
-    if (!down) flags &= ~(uint32_t)NODE_CALM;
-    if (about) flags |= NODE_NOTICED;
-    return put(system, node.process, node.local, node.inbox, node.count, flags);
+    return node_put(system, node.process, node.local, node.inbox, node.count);
 }
 
 uint32_t node_supersede(struct system *system, uint32_t number, uint32_t what) {
@@ -154,7 +152,7 @@ uint32_t node_supersede(struct system *system, uint32_t number, uint32_t what) {
     node_get(system, number, &node);
     struct local *local = local_get(system, node.local);
     local->flags |= LOCAL_SUPERSEDED;
-    return node_put(system, local, node.inbox, node.count);
+    return node_put(system, node.process, local_put(system, local), node.inbox, node.count);
 }
 
 uint32_t system_change(struct system *system, struct pairs_block *block, uint32_t node,

@@ -15,7 +15,7 @@ void draft_send(struct system *system, uint32_t to, uint32_t message) {
     d->send[d->sends++] = (struct sending){to, message};
 }
 
-static void draft_add(struct drafts *d, struct draft draft) {
+void draft_add(struct drafts *d, struct draft draft) {
     d->draft = grown(d->draft, &d->room, d->count + 1, sizeof *d->draft);
     draft.outcome.sends = (uint32_t)(d->sends - draft.first_send);
     d->draft[d->count++] = draft;
@@ -25,12 +25,14 @@ void draft_end(struct system *system, const struct trial *trial, const struct lo
     struct drafts *d = &system->drafts;
     struct outcome outcome = trial->outcome;
     if (d->sends > trial->first_send) outcome.flags &= (uint16_t)~OUT_SILENT;
-    outcome.node = node_put(system, local, trial->inbox, trial->inbox_count);
+    outcome.node = local_put(system, local);
+    if (!system->reacting)
+        outcome.node =
+            node_put(system, local->self, outcome.node, trial->inbox, trial->inbox_count);
     draft_add(d, (struct draft){outcome, trial->first_send, trial->move, 0});
 }
 
-/* Moves the drafts from `from` on to where they stay, and returns their place. */
-static uint32_t publish(struct system *system, size_t from) {
+uint32_t draft_publish(struct system *system, size_t from) {
     struct drafts *d = &system->drafts;
     uint32_t count = (uint32_t)(d->count - from);
     size_t place = system->word_arena.used / 8;
@@ -57,7 +59,7 @@ static const struct outcomes *singles(struct system *system, uint32_t node) {
         struct drafts *d = &system->drafts;
         size_t count = d->count, sends = d->sends;
         single_drafts(system, node);
-        info->single = publish(system, count);
+        info->single = draft_publish(system, count);
         d->count = count, d->sends = sends;
     }
     return system_words(system, info->single);
@@ -142,7 +144,7 @@ const struct outcomes *system_find_outcomes(struct system *system, uint32_t node
     uint32_t at = atomic_load_explicit(&info->outcomes, memory_order_relaxed);
     if (!at && system->order) {
         draft_hidden(system, &hiding, node);
-        at = publish(system, 0);
+        at = draft_publish(system, 0);
     } else if (!at) {
         singles(system, node);
         at = info->single;
@@ -158,7 +160,9 @@ const struct outcomes *system_find_outcomes(struct system *system, uint32_t node
 
 static struct single_move single_move(struct system *system, uint32_t node, uint32_t outcome) {
     forget_drafts(&system->drafts);
+    system->explaining = true;
     single_drafts(system, node);
+    system->explaining = false;
     return system->drafts.draft[outcome].move;
 }
 

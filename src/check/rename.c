@@ -127,7 +127,7 @@ uint32_t node_rename(struct system *system, uint32_t number, uint32_t what) {
     for (uint32_t i = 0; i < node.count; i++)
         count = node_inbox_add(system, inbox, count,
                                rename_message(system, node.inbox[i], renaming), inbox);
-    return node_put(system, copy, inbox, count);
+    return node_put(system, copy->self, local_put(system, copy), inbox, count);
 }
 
 /* Of all the renamed states, the least. */

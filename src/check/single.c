@@ -5,6 +5,7 @@
 struct scene {
     struct system *system;
     const struct local *local;
+    uint32_t local_number;
     const uint32_t *inbox;
     uint32_t count, flags;
     uint32_t rest[NODE_INBOX_MAX + 1]; /* room for another inbox */
@@ -44,19 +45,64 @@ static void tell_others(struct scene *scene, uint16_t kind) {
 
 /* ---- Messages and notices ---- */
 
-static void receive(struct scene *scene, uint32_t at) {
+static void step_with(struct scene *scene, uint32_t at, struct trial trial) {
     struct message_text text;
     message_get(scene->system, scene->inbox[at], &text);
-    struct trial trial = trial_of(scene, MOVE_RECEIVE, text.head.from);
     struct cv_event event = {.type = CV_RECV,
                              .from = text.head.from,
                              .kind = text.head.kind,
                              .size = text.head.size,
                              .body = text.body};
-    take(scene, &trial, at);
-    trial.outcome.flags = OUT_SILENT;
     copy_local(scene);
     local_step(scene->system, &trial, &event);
+}
+
+/* What a process does with a message depends on its local part alone, whatever else is on the way:
+ * that is worked out once, and kept. */
+static const struct outcomes *reaction(struct scene *scene, uint32_t at, struct trial trial) {
+    struct system *system = scene->system;
+    struct drafts *d = &system->drafts;
+    uint64_t key = pair_of(scene->local_number, scene->inbox[at]);
+    bool is_new;
+    if (pairs_crowded(&system->reactions)) {
+        pairs_make_room(&system->reactions, true);
+        pairs_put_back(&system->reactions, 0, 1);
+    }
+    uint32_t number =
+        pairs_put(&system->reactions, &system->reaction_block, key, pair_hash(key), &is_new);
+    if (is_new) {
+        size_t count = d->count, sends = d->sends;
+        trial.first_send = (uint32_t)sends;
+        system->reacting = true;
+        step_with(scene, at, trial);
+        system->reacting = false;
+        system->reactions.note[number] = draft_publish(system, count);
+        d->count = count, d->sends = sends;
+    }
+    return system_words(system, system->reactions.note[number]);
+}
+
+static void receive(struct scene *scene, uint32_t at) {
+    struct system *system = scene->system;
+    struct trial trial = trial_of(scene, MOVE_RECEIVE, message_head(system, scene->inbox[at]).from);
+    take(scene, &trial, at);
+    trial.outcome.flags = OUT_SILENT;
+    if (system->explaining) {
+        step_with(scene, at, trial);
+        return;
+    }
+    const struct outcomes *reactions = reaction(scene, at, trial);
+    for (uint32_t i = 0; i < reactions->count; i++) {
+        const struct outcome *outcome = &reactions->of[i];
+        struct draft draft = {*outcome, (uint32_t)system->drafts.sends, trial.move, 0};
+        draft.outcome.node =
+            node_put(system, scene->local->self, outcome->node, trial.inbox, trial.inbox_count);
+        for (uint32_t s = 0; s < outcome->sends; s++) {
+            struct sending send = outcome_sends(system, outcome)[s];
+            draft_send(system, send.to, send.message);
+        }
+        draft_add(&system->drafts, draft);
+    }
 }
 
 /* Who suspects somebody acts on it, or its application does when the algorithm cannot. */
@@ -243,6 +289,7 @@ void single_drafts(struct system *system, uint32_t number) {
     node_get(system, number, &node);
     pool_get(&system->locals, node.local, local);
     scene.local = (const struct local *)(void *)local;
+    scene.local_number = node.local;
     scene.inbox = node.inbox;
     scene.count = node.count;
     try_inbox(&scene);

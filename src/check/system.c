@@ -69,7 +69,10 @@ int system_open(struct system *system, const struct check_model *model,
     pthread_mutexattr_destroy(&briefly);
     bool failed = pool_open(&system->locals) != 0 || pool_open(&system->messages) != 0 ||
                   pairs_open(&system->memo) != 0 || arena_open(&system->word_arena, RESERVE) != 0 ||
-                  arena_open(&system->head_arena, RESERVE) != 0;
+                  arena_open(&system->head_arena, RESERVE) != 0 ||
+                  arena_open(&system->flag_arena, RESERVE) != 0 ||
+                  pairs_open(&system->reactions) != 0;
+    system->reaction_block.size = 1;
     for (cv_pid p = 1; p <= model->processes && !failed; p++)
         failed =
             pool_open(&system->nodes[p]) != 0 || arena_open(&system->info_arena[p], RESERVE) != 0;
@@ -97,6 +100,8 @@ void system_close(struct system *system) {
     }
     arena_close(&system->word_arena);
     arena_close(&system->head_arena);
+    arena_close(&system->flag_arena);
+    pairs_close(&system->reactions);
     renamings_close(&system->renamings);
     free(system->out.sends);
     free(system->scratch);
@@ -113,7 +118,8 @@ uint64_t system_node_bytes(const struct system *system) {
 
 uint64_t system_bytes(const struct system *system) {
     uint64_t bytes = system_node_bytes(system) + pairs_bytes(&system->memo) +
-                     system->word_arena.used + system->head_arena.used;
+                     system->word_arena.used + system->head_arena.used + system->flag_arena.used +
+                     pairs_bytes(&system->reactions);
     for (cv_pid p = 1; p <= system->model->processes; p++) bytes += system->info_arena[p].used;
     return bytes;
 }

@@ -165,7 +165,10 @@ struct system {
     struct pool locals, messages;
     struct pool nodes[CHECK_PROCESSES_MAX + 1]; /* by process */
     struct arena info_arena[CHECK_PROCESSES_MAX + 1], word_arena;
-    struct arena head_arena;                /* heads of messages, by number */
+    struct arena head_arena; /* heads of messages, by number */
+    struct arena flag_arena; /* flags of a node with that local part and nothing on the way */
+    struct pairs reactions;  /* (local part, message) -> where its outcomes are: see receive */
+    struct pairs_block reaction_block;
     struct pairs memo;                      /* (node, what becomes of it) -> node */
     uint32_t many[CHECK_PROCESSES_MAX + 1]; /* so many nodes of a process make it crowded */
     atomic_bool crowded;                    /* it is: states must be written with wider numbers */
@@ -176,6 +179,8 @@ struct system {
     uint32_t local_size;        /* of the largest */
     uint64_t token[TOKENS_MAX]; /* by number */
     uint32_t tokens;
+    bool reacting;   /* outcomes end in local parts, not in nodes */
+    bool explaining; /* every step is taken again, for its moves are wanted */
     struct drafts drafts;
     uint32_t start[CHECK_PROCESSES_MAX + 1]; /* the nodes of the initial state, by process */
     uint32_t start_sends, start_send_at;     /* what was sent by then */
@@ -266,10 +271,14 @@ static inline struct local *local_scratch(const struct system *system, unsigned 
 static inline unsigned char *local_state(const struct local *local) {
     return (unsigned char *)(uintptr_t)(local + 1);
 }
-uint32_t node_put(struct system *system, const struct local *local, const uint32_t *inbox,
+uint32_t local_put(struct system *system, const struct local *local);
+uint32_t node_put(struct system *system, cv_pid p, uint32_t local, const uint32_t *inbox,
                   uint32_t count);
 void draft_end(struct system *system, const struct trial *trial, const struct local *local);
 void draft_send(struct system *system, uint32_t to, uint32_t message);
+void draft_add(struct drafts *drafts, struct draft draft);
+/* Moves the drafts from the given one on to where they stay, and returns their place. */
+uint32_t draft_publish(struct system *system, size_t from);
 
 /* The inbox with a message more, in its place; returns how many there are. */
 uint32_t node_inbox_add(const struct system *system, const uint32_t *inbox, uint32_t count,
