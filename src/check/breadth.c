@@ -22,6 +22,7 @@ struct breadth {
     unsigned threads, waiting;
     uint64_t meetings;
     bool unfinished; /* somebody came with states left */
+    bool last;       /* states of this level are judged, but their steps are not taken */
     bool over;
     atomic_bool stop; /* a violation ends the search */
 };
@@ -34,6 +35,7 @@ struct crew { /* one of the threads */
     uint64_t next, end; /* its stretch */
     uint64_t states, transitions;
     bool cut;
+    bool more; /* steps that were not taken */
 };
 
 /* ---- Meeting ---- */
@@ -60,10 +62,7 @@ static void decide_what_is_next(struct breadth *b) {
             b->over = true;
         else
             b->level.depth++;
-        if (!b->over && s->options->depth && b->level.depth >= s->options->depth) {
-            b->over = true;
-            s->result->end = CHECK_DEPTH;
-        }
+        b->last = s->options->depth && b->level.depth >= s->options->depth;
     }
     if (!b->over && bytes + explorer_growth(e) > s->options->memory) {
         b->over = true;
@@ -119,8 +118,13 @@ static void visit(struct crew *c, uint32_t number) {
     if (!pair) return; /* a number that was not used */
     worker_unfold(w, pair);
     worker_expand(w);
-    c->transitions += w->step_count;
     c->cut |= w->cut;
+    if (w->broken && search_broken(s, number, w->broken, true)) atomic_store(&b->stop, true);
+    if (b->last) {
+        c->more |= w->step_count > 0;
+        return;
+    }
+    c->transitions += w->step_count;
     for (size_t i = 0; i < w->step_count; i++) {
         bool is_new;
         const struct step *step = &w->steps[i];
@@ -133,7 +137,6 @@ static void visit(struct crew *c, uint32_t number) {
         if (step->broken && search_broken(s, number, step->broken, false))
             atomic_store(&b->stop, true);
     }
-    if (w->broken && search_broken(s, number, w->broken, true)) atomic_store(&b->stop, true);
 }
 
 static bool take_stretch(struct crew *c) {
@@ -191,6 +194,7 @@ void search_breadth(struct search *s, unsigned threads) {
         s->result->states += crew[i].states;
         s->result->transitions += crew[i].transitions;
         s->result->cut |= crew[i].cut;
+        if (crew[i].more && s->result->end == CHECK_COMPLETE) s->result->end = CHECK_DEPTH;
         worker_close(&crew[i].worker);
     }
     s->result->depth = b.level.depth;

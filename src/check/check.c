@@ -50,12 +50,20 @@ static unsigned waiting_property(const struct check_model *model) {
     return 1u << (model->algorithm->problem == CV_ELECTION ? (int)LIVENESS : (int)STARVATION);
 }
 
+/* Those that an end decides: nothing is known of them where timers would have gone on. */
+static unsigned end_properties(const struct check_model *model) {
+    if (model->algorithm->problem == CV_ELECTION)
+        return 1u << SAFETY | 1u << LIVENESS | 1u << TERMINATION | 1u << AGREEMENT;
+    return 1u << DEADLOCK | 1u << STARVATION;
+}
+
 static void decide(struct search *s) {
     struct check_result *result = s->result;
     if (s->broken && !s->options->keep_going) result->end = CHECK_VIOLATED;
     bool complete = result->end == CHECK_COMPLETE || result->end == CHECK_DEPTH;
     unsigned undecided = s->undecided;
     if (result->end == CHECK_DEPTH) undecided |= waiting_property(s->explorer.model);
+    if (result->cut) undecided |= end_properties(s->explorer.model);
     result->violated = -1;
     for (int i = 0; i < PROPERTIES_MAX; i++) {
         if (s->broken & 1u << i) {
@@ -150,6 +158,8 @@ const char *check_refuse(const struct check_model *model, const struct check_sea
                "with --depth D";
     if (model->fencing && (model->processes - model->servers) * model->entries > TOKENS_MAX / 2)
         return "fencing: so many entries take more tokens than can be told apart";
+    if (search->depth && (search->depth_first || search->compact))
+        return "depth: goes with breadth first, which comes to every state by a shortest way";
     if (model->late && !timers) return "late: it has no timers";
     return NULL;
 }

@@ -94,9 +94,7 @@ static void advance(struct compact *c) {
         s->result->cut |= w->cut;
         if (w->broken) broken(c, w->broken, true);
     }
-    bool bottom = s->options->depth && c->height > s->options->depth;
-    if (bottom) s->result->end = CHECK_DEPTH;
-    while (!bottom && !c->over && top->done < w->step_count) {
+    while (!c->over && top->done < w->step_count) {
         struct step step = w->steps[top->done++];
         if (step.broken) broken(c, step.broken, false);
         if (!visit(c, step.hash)) {

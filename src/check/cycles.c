@@ -2,9 +2,9 @@
  * happen all the time is put off for ever (weak fairness).
  *
  * What must happen: every message on the way arrives, every notice of the detector is heard, who is
- * inside leaves, and a timer fires that nothing ever comes before.  A component of the graph is
- * fair when each of these is, somewhere in it, done or not to be done; then a tour of it is a run
- * in which somebody waits for ever. */
+ * inside leaves, and a timer that is set and left alone fires, where timers fire at all.  A
+ * component of the graph is fair when each of these is, somewhere in it, done or not to be done;
+ * then a tour of it is a run in which somebody waits for ever. */
 #include "base/grow.h"
 #include "check/component.h"
 #include "check/path.h"
@@ -26,7 +26,9 @@ struct waiting {
     const struct component *component;
     struct duty *duties;
     size_t duty_count, duty_room;
-    uint32_t moved; /* bit per process that does something in it */
+    uint32_t moved;   /* bit per process that does something in it */
+    uint32_t stirred; /* bit per process whose timers are touched in it */
+    bool fires;       /* a timer does, in it */
 };
 
 static struct waiting *waiting_of(const struct components *c) { return c->context; }
@@ -103,7 +105,10 @@ static void tick_step(struct waiting *w, struct components *c, const struct step
     struct system *system = &c->search->explorer.system;
     uint32_t node = c->worker.here.at[0][step->process];
     const struct outcome *outcome = &system_outcomes(system, node)->of[step->outcome];
+    bool fires = outcome->flags & (OUT_QUIET | OUT_LATE);
     if (!(outcome->flags & OUT_BESIDE)) w->moved |= 1u << step->process;
+    if (fires || outcome->flags & OUT_STIRS) w->stirred |= 1u << step->process;
+    w->fires |= fires;
     for (size_t d = 0; d < w->duty_count; d++)
         if (!w->duties[d].done) w->duties[d].done = does(c, &w->duties[d], step);
 }
@@ -125,7 +130,8 @@ static bool is_fair(struct waiting *w, struct components *c, const struct compon
     const struct explorer *e = &c->search->explorer;
     uint32_t n = e->model->processes, armed = 0;
     bool calm = true;
-    w->moved = 0;
+    w->moved = w->stirred = 0;
+    w->fires = false;
     for (size_t i = 0; i < component->count; i++) {
         components_expand(c, component->states[i]);
         if (i == 0) list_duties(w, c, c->worker.here.at[0]);
@@ -143,7 +149,7 @@ static bool is_fair(struct waiting *w, struct components *c, const struct compon
         bool idle = !(w->moved & 1u << p) && may_rest(c, c->worker.here.at[0][p]);
         if (!w->duties[d].done && !idle) return false;
     }
-    return !(calm && armed & ~w->moved);
+    return !((calm || w->fires) && armed & ~w->stirred);
 }
 
 /* ---- The tour ---- */

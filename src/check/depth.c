@@ -50,9 +50,7 @@ static void advance(struct depth *d) {
         s->result->cut |= w->cut;
         if (w->broken && search_broken(s, top->state, w->broken, true)) d->over = true;
     }
-    bool bottom = s->options->depth && d->height > s->options->depth;
-    if (bottom) s->result->end = CHECK_DEPTH;
-    while (!bottom && !d->over && top->done < w->step_count) {
+    while (!d->over && top->done < w->step_count) {
         const struct step *step = &w->steps[top->done++];
         uint32_t next = pairs_put(&e->states, &w->states, step->pair, step->hash, &is_new);
         if (is_new) {

@@ -11,6 +11,7 @@
 
 enum { WALKS = 50, DEPTH_MAX = 2000, PROBE_STATES = 60000 };
 #define PEAK 0.7
+#define MOST 1e15 /* beyond it one guess is as good as another */
 
 static size_t random_walk(struct worker *w, struct rng *rng) {
     struct explorer *e = w->explorer;
@@ -54,7 +55,7 @@ static double carry_on(const uint64_t *level, size_t count, size_t depth) {
     for (size_t i = 0; i < count; i++) states += (double)level[i];
     double size = log((double)level[last]), peak = PEAK * (double)depth;
     if (peak <= (double)last) peak = (double)last + 1;
-    for (size_t d = last + 1; d <= depth && size >= 0; d++) {
+    for (size_t d = last + 1; d <= depth && size >= 0 && states < MOST; d++) {
         size += slope * (peak - (double)d) / (peak - (double)last + 1);
         states += exp(size);
     }

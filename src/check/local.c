@@ -78,6 +78,7 @@ static void apply(struct system *system, struct trial *trial, struct local *loca
     if (out->save && place->saved)
         memcpy((unsigned char *)local + place->saved, local_state(local), place->durable);
     local->timers = (uint8_t)((local->timers | out->timers_set) & ~out->timers_cancelled);
+    if (out->timers_set | out->timers_cancelled) trial->outcome.flags |= OUT_STIRS;
     apply_sends(system, local->self);
     for (unsigned i = 0; i < out->tells; i++) apply_tell(system, trial, local, &out->tell[i]);
 }

@@ -47,12 +47,9 @@ uint32_t node_inbox_add(const struct system *system, const uint32_t *inbox, uint
 
 /* ---- Nodes ---- */
 
-static bool has_notice(const struct system *system, const uint32_t *inbox, uint32_t count,
-                       cv_pid about) {
-    for (uint32_t i = 0; i < count; i++) {
-        struct message message = message_head(system, inbox[i]);
-        if (is_notice(message) && (!about || message.from == about)) return true;
-    }
+static bool has_notice(const struct system *system, const uint32_t *inbox, uint32_t count) {
+    for (uint32_t i = 0; i < count; i++)
+        if (is_notice(message_head(system, inbox[i]))) return true;
     return false;
 }
 
@@ -60,7 +57,11 @@ bool node_cut_off(const struct system *system, uint32_t number, cv_pid from) {
     struct node node;
     if (!system->model->fifo || !(node_flags(system, number) & NODE_NOTICED)) return false;
     node_get(system, number, &node);
-    return has_notice(system, node.inbox, node.count, from);
+    for (uint32_t i = 0; i < node.count; i++) {
+        struct message message = message_head(system, node.inbox[i]);
+        if (message.kind == KIND_DOWN && message.from == from) return true;
+    }
+    return false;
 }
 
 /* What a state needs to know of a node, as long as nothing is on the way to it. */
@@ -104,7 +105,7 @@ uint32_t node_put(struct system *system, cv_pid p, uint32_t local, const uint32_
     arena_extend(info, (index + 1) * sizeof(struct node_info) - info->used);
     uint32_t flags = ((const uint32_t *)(const void *)system->flag_arena.base)[local];
     if (count && !(flags & NODE_DOWN)) flags &= ~(uint32_t)NODE_CALM;
-    if (has_notice(system, inbox, count, CV_NOBODY)) flags |= NODE_NOTICED;
+    if (has_notice(system, inbox, count)) flags |= NODE_NOTICED;
     node_info(system, number)->flags = flags;
     return number;
 }

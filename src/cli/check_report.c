@@ -27,6 +27,10 @@ static void replay_open(struct replay *replay, const struct check_request *reque
     trace_open(&replay->trace, &replay->scenario.config);
     sim_run(&replay->sim, &replay->scenario.config, &replay->trace);
     replay->made = true;
+    bool repeats = result->path[result->violated].cycle < result->path[result->violated].count;
+    if (!repeats && sim_verdicts(&replay->sim)[result->violated].value != VIOLATED)
+        system_error(
+            "the simulator does not agree with the counterexample: one of the two is wrong");
 }
 
 static void replay_close(struct replay *replay) {
@@ -132,6 +136,7 @@ static json_t *report_json(const struct check_request *request, const struct che
     json_object_set_new(report, "memory", json_integer((json_int_t)result->memory));
     json_object_set_new(report, "memory_visited", json_integer((json_int_t)result->memory_visited));
     json_object_set_new(report, "end", json_string(end_words[result->end]));
+    json_object_set_new(report, "timers_left", json_boolean(result->cut));
     if (request->search.compact)
         json_object_set_new(report, "omission", json_real(result->omission));
     json_object_set_new(report, "verdicts", verdicts_json(request, result));
@@ -195,7 +200,8 @@ static void report_text(const struct check_request *request, const struct check_
         figure(out, "omission", "%.2g: how likely it is that a state was taken for another",
                result->omission);
     if (result->cut)
-        figure(out, "timeouts", "timers were left that would have fired beyond --timeouts");
+        figure(out, "timeouts",
+               "timers were left that would have fired beyond --timeouts: no end is known there");
     for (int i = 0; i < properties.count; i++)
         if (is_decided(request, i)) verdict_text(request, result, replay, i, out);
 }
