@@ -14,9 +14,11 @@
  * the holder, whose token takes on the epoch, and where a newer one is known; if it comes back, no
  *     older token can let anybody in any more, and its maker makes a new one.  Who destroys a token
  *     sends a PROBE too, and one that got lost is sent again after a random time.
- * A wrong suspicion still makes two tokens: the slow holder of the old one is not visited.  Its
- * entry has an older epoch, so a resource that checks fencing tokens refuses it.  Repair relies on
- * connections that break in a crash: what was sent to the life before is not received in the next.
+ * A wrong suspicion still makes two tokens: the slow holder of the old one is not visited.  So do
+ * two crashes close together, when those who still skip a process that is back send a PROBE past
+ * it. The entry with the old token has an older epoch, so a resource that checks fencing tokens
+ * refuses it.  Repair relies on connections that break in a crash: what was sent to the life before
+ * is not received in the next.
  */
 #include "mutex/mutex.h"
 
@@ -194,7 +196,8 @@ static const struct cv_option options[OPTIONS] = {
 const struct cv_algorithm cv_token_ring = {
     .name = "token-ring",
     .summary = "a token goes round; its holder may enter",
-    .tolerates = "with repair and a right detector, crashes and restarts; else nothing",
+    .tolerates =
+        "with repair and a right detector one crash at a time, more with fencing; else nothing",
     .paper = "Le Lann, IFIP Congress 1977; the repair after Chang, Singhal & Liu's token recovery",
     .cost = "1 .. unbounded",
     .delay = "0 .. N-1",

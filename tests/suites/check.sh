@@ -262,6 +262,12 @@ check "the memory limit is obeyed" json '.end == "memory" and .verdicts.exclusio
     .memory < 25000000' c check ricart-agrawala --processes 4 --memory 20M --json
 check "... with a status of its own" exits 4 c check ricart-agrawala --processes 4 --memory 20M
 check "... and a warning" says "states are to be expected" 4 c check ricart-agrawala --processes 4 --memory 20M --json
+check "the states at the depth asked for are judged" json '.verdicts.deadlock == "violated"' \
+    c check tree-lock-naive --processes 2 --depth 9 --property deadlock --json
+check "where timers are cut off no end is known" json '.timers_left and .verdicts.liveness == "unknown" and
+    .verdicts.uniqueness == "held"' c check bully-stable --processes 2 --timeouts 0 --json
+check "a wrong suspicion loses nothing" holds deadlock tree-lock --processes 2 --suspicions 1 --fifo
+check "a depth depth first" says "goes with breadth first" 2 c check central --depth 3 --depth-first
 check "unbounded timers need a bound" says "with --timeouts K" 2 c check majority-terms
 check "unbounded rounds need a bound" says "with --depth D" 2 c check itai-rodeh
 check "no entries" says "entries: '0' is not a whole number from 1" 2 c check central --entries 0
