@@ -100,8 +100,8 @@ enum { /* flags of an outcome: what the others have to know */
        OUT_SETTLES = 256,     /* it becomes calm, unnoticed: for when all others can, too */
        OUT_SILENT = 512,      /* nobody can notice */
        OUT_BESIDE = 1024,     /* happens to what is on the way, not to the process */
+       OUT_SUPERSEDED = 2048, /* it writes although somebody who entered later has written */
        OUT_STIRS = 4096,      /* it sets or cancels a timer */
-       OUT_SUPERSEDED = 2048, /* ... and somebody who entered later has written */
 };
 
 struct outcome {
