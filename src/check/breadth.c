@@ -27,8 +27,8 @@ struct breadth {
     atomic_bool stop; /* a violation ends the search */
 };
 
-struct crew { /* one of the threads */
-    struct breadth *breadth;
+struct crew { /* one of the threads, on cache lines of its own */
+    _Alignas(64) struct breadth *breadth;
     struct worker worker;
     pthread_t thread;
     unsigned index;
@@ -132,7 +132,7 @@ static void visit(struct crew *c, uint32_t number) {
         c->states += is_new;
         if (is_new)
             atomic_store_explicit(&s->explorer.states.note[next], number, memory_order_relaxed);
-        else if (next <= number)
+        else if (next <= number && !atomic_load_explicit(&s->cyclic, memory_order_relaxed))
             atomic_store_explicit(&s->cyclic, true, memory_order_relaxed);
         if (step->broken && search_broken(s, number, step->broken, false))
             atomic_store(&b->stop, true);
@@ -167,7 +167,7 @@ static void *work(void *context) {
 
 void search_breadth(struct search *s, unsigned threads) {
     struct breadth b = {.search = s, .threads = threads};
-    struct crew *crew = calloc(threads, sizeof *crew);
+    struct crew *crew = aligned_alloc(_Alignof(struct crew), threads * sizeof *crew);
     uint32_t leaves[LEAVES_MAX];
     bool is_new;
     cv_assert(crew);

@@ -158,6 +158,12 @@ const char *check_refuse(const struct check_model *model, const struct check_sea
                "with --depth D";
     if (model->fencing && (model->processes - model->servers) * model->entries > TOKENS_MAX / 2)
         return "fencing: so many entries take more tokens than can be told apart";
+    uint32_t moves_for_ever = CV_USES_DETECTOR | CV_NEVER_RESTS;
+    bool replaced = model->suspicions && (~model->algorithm->traits & moves_for_ever) == 0;
+    if (model->fencing && replaced && !model->fifo &&
+        (!search->depth || search->depth > TOKENS_MAX / 2))
+        return "fencing: tokens that overtake each other are replaced for ever: say --fifo, or how "
+               "many steps to look at (32 at most), with --depth D";
     if (search->depth && (search->depth_first || search->compact))
         return "depth: goes with breadth first, which comes to every state by a shortest way";
     if (model->late && !timers) return "late: it has no timers";

@@ -163,7 +163,7 @@ uint32_t system_change(struct system *system, struct pairs_block *block, uint32_
     uint32_t number = pairs_put(&system->memo, block, key, pair_hash(key), &is_new);
     uint32_t result = atomic_load_explicit(&system->memo.note[number], memory_order_acquire);
     if (result) return result;
-    pthread_mutex_lock(&system->lock);
+    system_lock(system);
     result = change(system, node, what);
     pthread_mutex_unlock(&system->lock);
     atomic_store_explicit(&system->memo.note[number], result, memory_order_release);

@@ -140,7 +140,7 @@ static void draft_hidden(struct system *system, struct hiding *hiding, uint32_t 
 const struct outcomes *system_find_outcomes(struct system *system, uint32_t node) {
     struct node_info *info = node_info(system, node);
     struct hiding hiding = {0};
-    pthread_mutex_lock(&system->lock);
+    system_lock(system);
     uint32_t at = atomic_load_explicit(&info->outcomes, memory_order_relaxed);
     if (!at && system->order) {
         draft_hidden(system, &hiding, node);
@@ -170,7 +170,7 @@ size_t system_moves(struct system *system, uint32_t node, uint32_t outcome,
                     struct single_move **moves) {
     struct hiding hiding = {0};
     size_t count = 0;
-    pthread_mutex_lock(&system->lock);
+    system_lock(system);
     uint32_t at = 0, last = outcome;
     bool settles = false;
     if (system->order) {

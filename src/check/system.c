@@ -73,9 +73,12 @@ int system_open(struct system *system, const struct check_model *model,
                   arena_open(&system->flag_arena, RESERVE) != 0 ||
                   pairs_open(&system->reactions) != 0;
     system->reaction_block.size = 1;
-    for (cv_pid p = 1; p <= model->processes && !failed; p++)
+    system->words = system->word_arena.base;
+    for (cv_pid p = 1; p <= model->processes && !failed; p++) {
         failed =
             pool_open(&system->nodes[p]) != 0 || arena_open(&system->info_arena[p], RESERVE) != 0;
+        system->infos[p] = (struct node_info *)(void *)system->info_arena[p].base;
+    }
     if (failed) {
         system_close(system);
         return -1;

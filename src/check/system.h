@@ -161,8 +161,12 @@ enum { TOKENS_MAX = 64 };
 
 struct system {
     const struct check_model *model;
-    bool order;           /* silent steps are taken with the next that is not */
-    pthread_mutex_t lock; /* of all below, but for what has been published */
+    bool order; /* silent steps are taken with the next that is not */
+    /* Where what has been published begins, which stays so: every thread reads these all the time,
+     * so they share no cache line with anything that is written. */
+    struct node_info *infos[CHECK_PROCESSES_MAX + 1]; /* by process */
+    const unsigned char *words;
+    _Alignas(64) pthread_mutex_t lock; /* of all below, but for what has been published */
     struct pool locals, messages;
     struct pool nodes[CHECK_PROCESSES_MAX + 1]; /* by process */
     struct arena info_arena[CHECK_PROCESSES_MAX + 1], word_arena;
@@ -211,8 +215,7 @@ change_fn node_rename;
 uint32_t system_notice(struct system *system, uint16_t kind, cv_pid about);
 
 static inline struct node_info *node_info(const struct system *system, uint32_t node) {
-    return (struct node_info *)(void *)system->info_arena[node_process(node)].base +
-           node_index(node);
+    return system->infos[node_process(node)] + node_index(node);
 }
 static inline uint32_t node_flags(const struct system *system, uint32_t node) {
     return node_info(system, node)->flags;
@@ -226,7 +229,7 @@ struct local node_local(const struct system *system, uint32_t node);
 
 const struct outcomes *system_find_outcomes(struct system *system, uint32_t node);
 static inline const void *system_words(const struct system *system, uint32_t at) {
-    return system->word_arena.base + (size_t)at * 8;
+    return system->words + (size_t)at * 8;
 }
 static inline const struct outcomes *system_outcomes(struct system *system, uint32_t node) {
     uint32_t at = atomic_load_explicit(&node_info(system, node)->outcomes, memory_order_acquire);
@@ -240,6 +243,15 @@ static inline const struct sending *outcome_sends(const struct system *system,
  * how many; the caller frees them. */
 size_t system_moves(struct system *system, uint32_t node, uint32_t outcome,
                     struct single_move **moves);
+
+/* The lock is held for a microsecond or so: whoever sleeps for it pays ten times that. */
+static inline void system_lock(struct system *system) {
+    for (int tries = 0; tries < 4096; tries++) {
+        if (pthread_mutex_trylock(&system->lock) == 0) return;
+        for (int i = 0; i < 16; i++) __builtin_ia32_pause();
+    }
+    pthread_mutex_lock(&system->lock);
+}
 
 /* ---- Between the files; all with the lock held ---- */
 

@@ -269,6 +269,7 @@ check "where timers are cut off no end is known" json '.timers_left and .verdict
 check "a wrong suspicion loses nothing" holds deadlock tree-lock --processes 2 --suspicions 1 --fifo
 check "a depth depth first" says "goes with breadth first" 2 c check central --depth 3 --depth-first
 check "unbounded timers need a bound" says "with --timeouts K" 2 c check majority-terms
+check "tokens without end need a bound" says "with --depth D" 2 c check token-ring --repair --fencing --suspicions 1
 check "unbounded rounds need a bound" says "with --depth D" 2 c check itai-rodeh
 check "no entries" says "entries: '0' is not a whole number from 1" 2 c check central --entries 0
 check "entries of an election" says "not for bully" 2 c check bully --entries 2
