@@ -15,6 +15,7 @@ struct command {
     int (*run)(int argc, char **argv);
 };
 
+int cmd_serve(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_check(int argc, char **argv);

@@ -9,6 +9,7 @@
 #include "catalogue/catalogue.h"
 
 static const struct command commands[] = {
+    {"serve", "a coordination server for ZooKeeper clients", cmd_serve},
     {"sim", "run a lock or an election in the simulator and judge it", cmd_sim},
     {"check", "explore every interleaving of a small system and decide what holds", cmd_check},
     {"compare", "measured cost of every lock beside its formula", cmd_compare},

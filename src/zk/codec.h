@@ -2,7 +2,7 @@
  *
  *   struct zk_R
  *   bool zk_read_R(struct zk_in *, struct zk_R *)          false: malformed
- *   void zk_write_R(struct zk_out *, const struct zk_R *)
+ *   void zk_write_R(struct bytes *, const struct zk_R *)
  *
  * and for each response, `bool zk_reply_NAME(out, xid, zxid, response)`: the whole frame.  Whatever
  * is read points into the input and lives as long.  Bytes behind a record are left unread. */
@@ -50,8 +50,8 @@
         ZK_FIELDS_##R(ZK_STORE_, R);                                                               \
         return to;                                                                                 \
     }                                                                                              \
-    static inline void zk_write_##R(struct zk_out *out, const struct zk_##R *record) {             \
-        zk_store_##R(zk_extend(out, zk_size_##R(record)), record);                                 \
+    static inline void zk_write_##R(struct bytes *out, const struct zk_##R *record) {              \
+        zk_store_##R(bytes_extend(out, zk_size_##R(record)), record);                              \
     }
 
 #define ZK_REQUEST_(NAME, TITLE)  ZK_RECORD_(NAME##_request, TITLE)
@@ -121,22 +121,22 @@ union zk_response {
 /* ---- Whole frames from the server ---- */
 
 /* The answer to a ping, an error, success without a record. */
-static inline void zk_reply(struct zk_out *out, int32_t xid, int64_t zxid, int32_t err) {
+static inline void zk_reply(struct bytes *out, int32_t xid, int64_t zxid, int32_t err) {
     struct zk_reply_header header = {xid, zxid, err};
     int32_t size = (int32_t)zk_size_reply_header(&header);
-    unsigned char *to = zk_extend(out, sizeof size + (size_t)size);
+    unsigned char *to = bytes_extend(out, sizeof size + (size_t)size);
     zk_store_reply_header(zk_store_i32(to, &size), &header);
 }
 
 /* A reply header and one record.  False, and nothing written, when the frame would be too long to
  * have a length. */
 #define ZK_FRAME_(FUNCTION, R)                                                                     \
-    static inline bool FUNCTION(struct zk_out *out, int32_t xid, int64_t zxid,                     \
+    static inline bool FUNCTION(struct bytes *out, int32_t xid, int64_t zxid,                      \
                                 const struct zk_##R *record) {                                     \
         struct zk_reply_header header = {xid, zxid, 0};                                            \
         size_t size = zk_size_reply_header(&header) + zk_size_##R(record);                         \
         if (size > INT32_MAX) return false;                                                        \
-        unsigned char *to = zk_extend(out, sizeof(int32_t) + size);                                \
+        unsigned char *to = bytes_extend(out, sizeof(int32_t) + size);                             \
         to = zk_store_i32(to, &(int32_t){(int32_t)size});                                          \
         zk_store_##R(zk_store_reply_header(to, &header), record);                                  \
         return true;                                                                               \
@@ -147,7 +147,7 @@ ZK_RESPONSES(ZK_REPLY_)
 ZK_FRAME_(zk_reply_event, watcher_event)
 
 /* What a watch has seen. */
-static inline bool zk_notify(struct zk_out *out, const struct zk_watcher_event *event) {
+static inline bool zk_notify(struct bytes *out, const struct zk_watcher_event *event) {
     return zk_reply_event(out, ZK_XID_EVENT, -1, event);
 }
 

@@ -8,11 +8,11 @@ static int next_header(struct zk_in *in, struct zk_multi_header *header) {
     return !header->done;
 }
 
-static void write_header(struct zk_out *out, int32_t type, int32_t err) {
+static void write_header(struct bytes *out, int32_t type, int32_t err) {
     zk_write_multi_header(out, &(struct zk_multi_header){type, false, err});
 }
 
-void zk_write_multi_end(struct zk_out *out) {
+void zk_write_multi_end(struct bytes *out) {
     zk_write_multi_header(out, &(struct zk_multi_header){-1, true, -1});
 }
 
@@ -40,7 +40,7 @@ bool zk_multi_next(struct zk_multi *multi, struct zk_multi_op *op) {
     return zk_op_of(header.type)->request->read(&multi->left, &op->of);
 }
 
-void zk_write_multi_op(struct zk_out *out, int32_t type, const union zk_request *request) {
+void zk_write_multi_op(struct bytes *out, int32_t type, const union zk_request *request) {
     write_header(out, type, -1);
     zk_op_of(type)->request->write(out, request);
 }
@@ -95,18 +95,18 @@ bool zk_results_next(struct zk_multi *results, struct zk_result *result) {
     return result_record(header.type)->read(&results->left, &result->of);
 }
 
-void zk_write_result(struct zk_out *out, int32_t type, const union zk_response *response) {
+void zk_write_result(struct bytes *out, int32_t type, const union zk_response *response) {
     type = result_type(type);
     write_header(out, type, ZK_OK);
     result_record(type)->write(out, response); /* a create is the beginning of a create2 */
 }
 
-void zk_write_result_error(struct zk_out *out, int32_t err) {
+void zk_write_result_error(struct bytes *out, int32_t err) {
     write_header(out, ZK_OP_ERROR, err);
     zk_write_i32(out, err);
 }
 
-void zk_write_rollback(struct zk_out *out, int32_t count, int32_t failed, int32_t err) {
+void zk_write_rollback(struct bytes *out, int32_t count, int32_t failed, int32_t err) {
     for (int32_t i = 0; i < count; i++)
         zk_write_result_error(out, i < failed    ? ZK_OK
                                    : i == failed ? err

@@ -2,13 +2,13 @@
 #include "zk/zk.h"
 
 static bool read_none(struct zk_in *in, void *record) { return (void)in, (void)record, true; }
-static void write_none(struct zk_out *out, const void *record) { (void)out, (void)record; }
+static void write_none(struct bytes *out, const void *record) { (void)out, (void)record; }
 
 #define FIELD(R, TYPE, NAME) {#NAME, (uint16_t)offsetof(struct zk_##R, NAME), ZK_TYPE_##TYPE},
 #define PARTS(R, TITLE)                                                                            \
     static const struct zk_field R##_fields[] = {ZK_FIELDS_##R(FIELD, R)};                         \
     static bool read_##R(struct zk_in *in, void *record) { return zk_read_##R(in, record); }       \
-    static void write_##R(struct zk_out *out, const void *record) { zk_write_##R(out, record); }
+    static void write_##R(struct bytes *out, const void *record) { zk_write_##R(out, record); }
 #define PARTS_REQUEST(NAME, TITLE)  PARTS(NAME##_request, TITLE)
 #define PARTS_RESPONSE(NAME, TITLE) PARTS(NAME##_response, TITLE)
 

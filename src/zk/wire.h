@@ -16,6 +16,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/bytes.h"
+
 /* A string or a buffer: bytes of the frame it was read from, not a copy.  Null is not empty. */
 struct zk_text {
     const char *at;
@@ -102,21 +104,9 @@ static inline int zk_next_frame(struct zk_in *received, int32_t longest, struct 
 
 /* ---- Output ---- */
 
-struct zk_out { /* all zero: empty */
-    unsigned char *at;
-    size_t used, room;
-};
-
-void zk_out_grow(struct zk_out *out, size_t more);
-void zk_out_close(struct zk_out *out);
-
-/* Lengthens the output by that many bytes, and returns where they begin. */
-static inline unsigned char *zk_extend(struct zk_out *out, size_t more) {
-    if (__builtin_expect(out->room - out->used < more, 0)) zk_out_grow(out, more);
-    unsigned char *to = out->at + out->used;
-    out->used += more;
-    return to;
-}
+#define zk_out       bytes
+#define zk_extend    bytes_extend
+#define zk_out_close bytes_close
 
 static inline size_t zk_size_bool(const bool *value) { return (void)value, 1; }
 static inline size_t zk_size_late(const int8_t *value) { return *value != ZK_ABSENT; }
@@ -156,25 +146,25 @@ static inline unsigned char *zk_store_text(unsigned char *to, const struct zk_te
 }
 
 /* For what is written piece by piece: a vector is its count, then its elements. */
-static inline void zk_write_i32(struct zk_out *out, int32_t value) {
-    zk_store_i32(zk_extend(out, sizeof value), &value);
+static inline void zk_write_i32(struct bytes *out, int32_t value) {
+    zk_store_i32(bytes_extend(out, sizeof value), &value);
 }
 
-static inline void zk_write_text(struct zk_out *out, struct zk_text text) {
-    zk_store_text(zk_extend(out, zk_size_text(&text)), &text);
+static inline void zk_write_text(struct bytes *out, struct zk_text text) {
+    zk_store_text(bytes_extend(out, zk_size_text(&text)), &text);
 }
 
 /* ---- Frames ---- */
 
 /* Begins a frame, whose length is not known yet; the result is for zk_frame_end. */
-static inline size_t zk_frame_begin(struct zk_out *out) {
+static inline size_t zk_frame_begin(struct bytes *out) {
     size_t frame = out->used;
-    zk_extend(out, sizeof(int32_t));
+    bytes_extend(out, sizeof(int32_t));
     return frame;
 }
 
 /* False, and the frame is taken back, when it is too long to have a length. */
-static inline bool zk_frame_end(struct zk_out *out, size_t frame) {
+static inline bool zk_frame_end(struct bytes *out, size_t frame) {
     size_t size = out->used - frame - sizeof(int32_t);
     if (size > INT32_MAX) {
         out->used = frame;

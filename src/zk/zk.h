@@ -38,7 +38,7 @@ struct zk_record {
     const struct zk_field *fields;
     uint16_t field_count, size;
     bool (*read)(struct zk_in *in, void *record);
-    void (*write)(struct zk_out *out, const void *record);
+    void (*write)(struct bytes *out, const void *record);
 };
 
 #define ZK_INDEX_(R, TITLE)             ZK_RECORD_##R,
@@ -98,13 +98,13 @@ struct zk_result {
 bool zk_read_results(struct zk_in *in, struct zk_multi *results);
 bool zk_results_next(struct zk_multi *results, struct zk_result *result);
 
-void zk_write_multi_op(struct zk_out *out, int32_t type, const union zk_request *request);
+void zk_write_multi_op(struct bytes *out, int32_t type, const union zk_request *request);
 /* `type` is that of the request.  Whichever create it was, its result is in `response->create2`:
  * how much of it is sent depends on the request.  A delete and a check have none. */
-void zk_write_result(struct zk_out *out, int32_t type, const union zk_response *response);
-void zk_write_result_error(struct zk_out *out, int32_t err);
-void zk_write_rollback(struct zk_out *out, int32_t count, int32_t failed, int32_t err);
-void zk_write_multi_end(struct zk_out *out);
+void zk_write_result(struct bytes *out, int32_t type, const union zk_response *response);
+void zk_write_result_error(struct bytes *out, int32_t err);
+void zk_write_rollback(struct bytes *out, int32_t count, int32_t failed, int32_t err);
+void zk_write_multi_end(struct bytes *out);
 
 /* ---- Paths ---- */
 

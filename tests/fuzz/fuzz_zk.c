@@ -14,7 +14,7 @@ union any {
 };
 
 /* A truth may come as any byte but zero and leaves as 1; all else stays. */
-static void same(const struct zk_out *out, const unsigned char *from, size_t size) {
+static void same(const struct bytes *out, const unsigned char *from, size_t size) {
     cv_assert(out->used == size);
     for (size_t i = 0; i < size; i++)
         cv_assert(out->at[i] == from[i] || (out->at[i] == 1 && from[i]));
@@ -29,7 +29,7 @@ static void walk_text(struct zk_text text) {
 
 /* A vector's elements, written one by one, are the vector. */
 static void walk_texts(struct zk_texts texts) {
-    struct zk_out out = {0};
+    struct bytes out = {0};
     struct zk_text text;
     int32_t count = 0;
     for (struct zk_texts left = texts; zk_texts_next(&left, &text); count++) {
@@ -38,11 +38,11 @@ static void walk_texts(struct zk_texts texts) {
     }
     cv_assert(count == (texts.count > 0 ? texts.count : 0));
     same(&out, texts.at, texts.size);
-    zk_out_close(&out);
+    bytes_close(&out);
 }
 
 static void walk_acls(struct zk_acls acls) {
-    struct zk_out out = {0};
+    struct bytes out = {0};
     struct zk_acl acl;
     for (struct zk_acls left = acls; zk_acls_next(&left, &acl);) {
         walk_text(acl.id.scheme);
@@ -50,11 +50,11 @@ static void walk_acls(struct zk_acls acls) {
         zk_write_acl(&out, &acl);
     }
     same(&out, acls.at, acls.size);
-    zk_out_close(&out);
+    bytes_close(&out);
 }
 
 static void walk_clients(struct zk_clients clients) {
-    struct zk_out out = {0};
+    struct bytes out = {0};
     struct zk_client client;
     for (struct zk_clients left = clients; zk_clients_next(&left, &client);) {
         walk_text(client.scheme);
@@ -62,7 +62,7 @@ static void walk_clients(struct zk_clients clients) {
         zk_write_client(&out, &client);
     }
     same(&out, clients.at, clients.size);
-    zk_out_close(&out);
+    bytes_close(&out);
 }
 
 static void walk(const struct zk_record *record, const void *at) {
@@ -82,21 +82,21 @@ static void walk(const struct zk_record *record, const void *at) {
 
 static void try_record(const struct zk_record *record, struct zk_in in) {
     const unsigned char *begin = in.at;
-    struct zk_out out = {0};
+    struct bytes out = {0};
     union any value;
     if (!record->read(&in, &value)) return;
     cv_assert(in.at >= begin && in.at <= in.end);
     walk(record, &value);
     record->write(&out, &value);
     same(&out, begin, (size_t)(in.at - begin));
-    zk_out_close(&out);
+    bytes_close(&out);
 }
 
 /* Headers hold an error that nobody looks at in a request, so sizes are compared, and what the
  * written one reads as. */
 static void try_multi(struct zk_in in, int32_t opcode) {
     const unsigned char *begin = in.at;
-    struct zk_out out = {0}, again = {0};
+    struct bytes out = {0}, again = {0};
     struct zk_multi multi;
     struct zk_multi_op op;
     if (!zk_read_multi(&in, opcode, &multi)) return;
@@ -113,8 +113,8 @@ static void try_multi(struct zk_in in, int32_t opcode) {
     while (zk_multi_next(&multi, &op)) zk_write_multi_op(&again, op.type, &op.of);
     zk_write_multi_end(&again);
     same(&again, out.at, out.used);
-    zk_out_close(&out);
-    zk_out_close(&again);
+    bytes_close(&out);
+    bytes_close(&again);
 }
 
 static void try_results(struct zk_in in) {

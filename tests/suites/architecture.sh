@@ -6,6 +6,10 @@ include_graph() {
         [base]="base"
         [process]="base process"
         [zk]="base zk"
+        [tree]="base zk tree"
+        [raft]="base raft"
+        [net]="base net"
+        [server]="base zk tree raft net server"
         [mutex]="base process mutex"
         [election]="base process election"
         [detector]="base process detector"
@@ -14,7 +18,7 @@ include_graph() {
         [sim]="base process detector judge catalogue sim"
         [check]="base process judge check"
         [lab]="base process judge check catalogue sim lab"
-        [cli]="base process judge check catalogue sim lab cli"
+        [cli]="base process judge check catalogue sim lab server cli"
     )
     local bad=0 file folder included
     while IFS=: read -r file included; do

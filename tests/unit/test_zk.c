@@ -50,12 +50,12 @@ static struct block hex(const char *digits) {
 }
 
 /* The output is these bytes; it is empty afterwards. */
-static void expect(struct zk_out *out, const char *digits) {
+static void expect(struct bytes *out, const char *digits) {
     struct block block = hex(digits);
     assert_int_equal(out->used, zk_left(&block.in));
     assert_memory_equal(out->at, block.in.at, out->used);
     free(block.memory);
-    zk_out_close(out);
+    bytes_close(out);
 }
 
 static void expect_text(struct zk_text text, const char *string) {
@@ -80,7 +80,7 @@ static void connect_is_as_recorded(void **state) {
     struct block block = hex(request_bytes);
     struct zk_in in = frame_in(&block);
     struct zk_connect_request request = {0};
-    struct zk_out out = {0};
+    struct bytes out = {0};
     (void)state;
     assert_true(zk_read_connect_request(&in, &request));
     assert_int_equal(request.timeout, 10000);
@@ -109,7 +109,7 @@ static void old_clients_leave_read_only_off(void **state) {
                              "0000000000000000 00000010 " ZEROS_16);
     struct zk_in in = frame_in(&block);
     struct zk_connect_request request = {0};
-    struct zk_out out = {0};
+    struct bytes out = {0};
     (void)state;
     assert_int_equal(zk_left(&in), 44);
     assert_true(zk_read_connect_request(&in, &request));
@@ -129,7 +129,7 @@ static void create_is_as_recorded(void **state) {
     struct zk_in in = frame_in(&block);
     struct zk_request_header header = {0};
     struct zk_create_request create = {0};
-    struct zk_out out = {0};
+    struct bytes out = {0};
     struct zk_acl acl = {0};
     (void)state;
     assert_true(zk_read_request_header(&in, &header));
@@ -155,7 +155,7 @@ static void create_is_as_recorded(void **state) {
 }
 
 static void frames_without_a_record_are_as_recorded(void **state) {
-    struct zk_out out = {0};
+    struct bytes out = {0};
     (void)state;
     size_t frame = zk_frame_begin(&out);
     zk_write_request_header(&out, &(struct zk_request_header){ZK_XID_PING, ZK_OP_PING});
@@ -174,7 +174,7 @@ static void frames_without_a_record_are_as_recorded(void **state) {
 
 static void a_notification_is_as_recorded(void **state) {
     struct zk_watcher_event event = {ZK_NODE_DATA_CHANGED, ZK_SYNC_CONNECTED, TEXT("/a")};
-    struct zk_out out = {0};
+    struct bytes out = {0};
     (void)state;
     assert_true(zk_notify(&out, &event));
     expect(&out, "0000001e ffffffff ffffffffffffffff 00000000 00000003 00000003 00000002 2f61");
@@ -182,7 +182,7 @@ static void a_notification_is_as_recorded(void **state) {
 
 static void a_stat_is_in_its_order(void **state) {
     struct zk_stat stat = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
-    struct zk_out out = {0};
+    struct bytes out = {0};
     (void)state;
     assert_int_equal(zk_size_stat(&stat), 68);
     assert_true(zk_reply_get_data(&out, 1, 2, &(struct zk_get_data_response){zk_null(), stat}));
@@ -224,7 +224,7 @@ union any {
 struct source {
     struct rng rng;
     char letters[64];
-    struct zk_out elements;
+    struct bytes elements;
 };
 
 static struct zk_text random_text(struct source *source) {
@@ -370,7 +370,7 @@ static void source_open(struct source *source, uint64_t seed) {
 
 /* What is left when the end of a record is missing is refused, at every length, except where only
  * the byte is missing that may be. */
-static void refuse_truncated(const struct zk_record *record, const struct zk_out *out) {
+static void refuse_truncated(const struct zk_record *record, const struct bytes *out) {
     const struct zk_field *last = &record->fields[record->field_count - 1];
     for (size_t size = 0; size < out->used; size++) {
         struct block block = block_of(out->at, size);
@@ -393,7 +393,7 @@ static void every_record_comes_back(void **state) {
     for (unsigned r = 1; r < ZK_RECORD_COUNT; r++)
         for (int round = 0; round < 40; round++) {
             const struct zk_record *record = &zk_records[r];
-            struct zk_out out = {0}, again = {0};
+            struct bytes out = {0}, again = {0};
             union any value = {0}, read;
             assert_true(record->size <= sizeof value);
             source.elements.used = 0;
@@ -410,10 +410,10 @@ static void every_record_comes_back(void **state) {
             assert_memory_equal(again.at, out.at, out.used);
             refuse_truncated(record, &out);
             free(block.memory);
-            zk_out_close(&out);
-            zk_out_close(&again);
+            bytes_close(&out);
+            bytes_close(&again);
         }
-    zk_out_close(&source.elements);
+    bytes_close(&source.elements);
 }
 
 static void bytes_behind_a_record_are_ignored(void **state) {
@@ -422,7 +422,7 @@ static void bytes_behind_a_record_are_ignored(void **state) {
     source_open(&source, 2);
     for (unsigned r = 1; r < ZK_RECORD_COUNT; r++) {
         const struct zk_record *record = &zk_records[r];
-        struct zk_out out = {0};
+        struct bytes out = {0};
         union any value = {0}, read;
         if (r == ZK_RECORD_connect_request || r == ZK_RECORD_connect_response) continue;
         fill(record, &value, &source);
@@ -432,16 +432,16 @@ static void bytes_behind_a_record_are_ignored(void **state) {
         assert_true(record->read(&in, &read));
         assert_int_equal(zk_left(&in), 4);
         same(record, &value, &read);
-        zk_out_close(&out);
+        bytes_close(&out);
     }
-    zk_out_close(&source.elements);
+    bytes_close(&source.elements);
 }
 
 static void null_is_not_empty(void **state) {
     struct block null = hex("ffffffff ffffffff ffffffff 00000000");
     struct block empty = hex("00000000 00000000 00000000 00000000");
     struct zk_create_request of_null = {0}, of_empty = {0};
-    struct zk_out out = {0};
+    struct bytes out = {0};
     struct zk_acl acl = {0};
     (void)state;
     assert_true(zk_read_create_request(&null.in, &of_null));
@@ -484,7 +484,7 @@ static void impossible_lengths_are_refused(void **state) {
 static void a_truth_is_any_byte_but_zero(void **state) {
     struct block block = hex("00000002 2f61 80");
     struct zk_exists_request exists = {0};
-    struct zk_out out = {0};
+    struct bytes out = {0};
     (void)state;
     assert_true(zk_read_exists_request(&block.in, &exists));
     assert_int_equal(exists.watch, 1);
@@ -565,7 +565,7 @@ static void a_multi_admits_what_belongs(void **state) {
     (void)state;
     source_open(&source, 4);
     for (int32_t type = -20; type < 120; type++) {
-        struct zk_out out = {0};
+        struct bytes out = {0};
         union any value = {0};
         struct zk_multi multi;
         zk_write_multi_header(&out, &(struct zk_multi_header){type, false, -1});
@@ -583,12 +583,12 @@ static void a_multi_admits_what_belongs(void **state) {
                          among(type, in_multi_read, COUNT(in_multi_read)));
         in = copy;
         assert_false(zk_read_multi(&in, 0, &multi));
-        zk_out_close(&out);
+        bytes_close(&out);
     }
-    zk_out_close(&source.elements);
+    bytes_close(&source.elements);
 }
 
-static void refuse_truncated_multi(const struct zk_out *out, int32_t opcode) {
+static void refuse_truncated_multi(const struct bytes *out, int32_t opcode) {
     for (size_t size = 0; size < out->used; size++) {
         struct block block = block_of(out->at, size);
         struct zk_multi multi;
@@ -600,7 +600,7 @@ static void refuse_truncated_multi(const struct zk_out *out, int32_t opcode) {
 static void multi_comes_back(const int32_t *types, size_t count, int32_t opcode) {
     enum { OPS = 20 };
     struct source source;
-    struct zk_out out = {0}, again = {0};
+    struct bytes out = {0}, again = {0};
     struct zk_multi multi;
     struct zk_multi_op op;
     union zk_request requests[OPS] = {0};
@@ -626,9 +626,9 @@ static void multi_comes_back(const int32_t *types, size_t count, int32_t opcode)
     assert_memory_equal(again.at, out.at, out.used);
     refuse_truncated_multi(&out, opcode);
     free(block.memory);
-    zk_out_close(&out);
-    zk_out_close(&again);
-    zk_out_close(&source.elements);
+    bytes_close(&out);
+    bytes_close(&again);
+    bytes_close(&source.elements);
 }
 
 static void every_multi_comes_back(void **state) {
@@ -643,7 +643,7 @@ static void an_empty_multi_is_its_closing_header(void **state) {
     struct zk_multi multi;
     struct zk_multi_op op;
     struct zk_result result;
-    struct zk_out out = {0};
+    struct bytes out = {0};
     (void)state;
     assert_true(zk_read_multi(&in, ZK_OP_MULTI, &multi));
     assert_int_equal(multi.count, 0);
@@ -659,7 +659,7 @@ static void an_empty_multi_is_its_closing_header(void **state) {
 static void results_of_a_multi(void **state) {
     struct zk_stat stat = {.czxid = 1, .pzxid = 2};
     union zk_response created = {.create2 = {TEXT("/a"), stat}}, set = {.set_data = {stat}};
-    struct zk_out out = {0};
+    struct bytes out = {0};
     (void)state;
 #define STAT                                                                                       \
     "0000000000000001 0000000000000000 0000000000000000 0000000000000000 00000000 00000000"        \
@@ -701,7 +701,7 @@ static void a_failed_multi_is_as_recorded(void **state) {
                                    "ffffffff 00 fffffffe fffffffe ffffffff 01 ffffffff";
     static const int32_t errors[] = {ZK_OK, ZK_NONODE, ZK_RUNTIMEINCONSISTENCY};
     struct block block = hex(expected);
-    struct zk_out out = {0};
+    struct bytes out = {0};
     struct zk_multi results;
     struct zk_result result;
     (void)state;
@@ -722,7 +722,7 @@ static void results_of_a_multi_read(void **state) {
     struct block names = hex("00000001 62 00000001 63");
     union zk_response data = {.get_data = {.data = zk_null()}};
     union zk_response children = {.get_children = {{names.in.at, zk_left(&names.in), 2}}};
-    struct zk_out out = {0};
+    struct bytes out = {0};
     (void)state;
     zk_write_result(&out, ZK_OP_GET_CHILDREN, &children);
     zk_write_result_error(&out, ZK_NOAUTH);
@@ -737,7 +737,7 @@ static void results_of_a_multi_read(void **state) {
         assert_false(zk_read_results(&block.in, &results));
         free(block.memory);
     }
-    zk_out_close(&out);
+    bytes_close(&out);
     free(names.memory);
 }
 

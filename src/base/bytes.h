@@ -1,0 +1,38 @@
+/* Bytes that grow at their end.  All zero: empty. */
+#ifndef CV_BASE_BYTES_H
+#define CV_BASE_BYTES_H
+
+#include <string.h>
+
+#include "base/grow.h"
+
+struct bytes {
+    unsigned char *at;
+    size_t used, room;
+};
+
+/* Makes sure that so many more bytes have room, and returns where they would begin. */
+static inline unsigned char *bytes_reserve(struct bytes *bytes, size_t more) {
+    if (__builtin_expect(bytes->room - bytes->used < more, 0))
+        bytes->at = grown(bytes->at, &bytes->room, bytes->used + more, 1);
+    return bytes->at + bytes->used;
+}
+
+/* Lengthens them by that many, and returns where those begin. */
+static inline unsigned char *bytes_extend(struct bytes *bytes, size_t more) {
+    unsigned char *to = bytes_reserve(bytes, more);
+    bytes->used += more;
+    return to;
+}
+
+static inline void bytes_add(struct bytes *bytes, const void *from, size_t size) {
+    unsigned char *to = bytes_extend(bytes, size);
+    if (size) memcpy(to, from, size);
+}
+
+static inline void bytes_close(struct bytes *bytes) {
+    free(bytes->at);
+    *bytes = (struct bytes){0};
+}
+
+#endif

@@ -1,0 +1,109 @@
+/* conclave serve: the server. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/parse.h"
+#include "cli/cli.h"
+#include "server/server.h"
+
+enum {
+    KEY_LISTEN = 256,
+    KEY_DATA,
+    KEY_LOG,
+    KEY_HTTP,
+    KEY_CONFIG,
+    KEY_SET,
+};
+
+static const struct argp_option options[] = {
+    {"listen", KEY_LISTEN, "HOST:PORT", 0,
+     "Where clients connect (127.0.0.1:2181); * is every address, port 0 any free one; may be "
+     "given several times",
+     0},
+    {"data", KEY_DATA, "DIR", 0, "Where snapshots and the log are kept (./conclave-data)", 0},
+    {"log", KEY_LOG, "DIR", 0, "Where the log is kept, if elsewhere", 0},
+    {"config", KEY_CONFIG, "FILE", 0, "Read a zoo.cfg; options behind it count more", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0, "One line of a zoo.cfg, such as tickTime=1000", 0},
+    {0}};
+
+static const char doc[] =
+    "A coordination server: a tree of versioned nodes with sessions, watches and transactions, for "
+    "any client of ZooKeeper.  What it has acknowledged survives a crash.\v"
+    "It runs until SIGTERM or SIGINT.  Log lines go to standard error.\n\n"
+    "Examples:\n"
+    "  conclave serve\n"
+    "  conclave serve --listen '*:2181' --data /var/lib/conclave\n"
+    "  conclave serve --config /etc/zookeeper/zoo.cfg --set 4lw.commands.whitelist='*'\n";
+
+static void split_address(const char *text, struct settings_address *address) {
+    const char *colon = strrchr(text, ':');
+    uint64_t port = UINT64_MAX;
+    size_t size = colon ? (size_t)(colon - text) : 0;
+    if (colon && text[0] == '[' && size > 2 && text[size - 1] == ']') text++, size -= 2;
+    if (!colon || !size || size >= sizeof address->host || parse_u64(colon + 1, &port) != 0 ||
+        port > UINT16_MAX)
+        usage_error("listen: '%s' is not an address such as 127.0.0.1:2181", text);
+    memcpy(address->host, text, size);
+    address->host[size] = 0;
+    address->port = (int32_t)port;
+}
+
+struct request {
+    struct settings settings;
+    struct settings_addresses listen;
+};
+
+static void set(struct settings *settings, const char *key, const char *value) {
+    char error[SETTINGS_ERROR_MAX];
+    enum settings_outcome outcome = settings_set(settings, key, value, error, sizeof error);
+    if (outcome == SETTINGS_BAD || outcome == SETTINGS_UNKNOWN) usage_error("%s", error);
+    if (outcome == SETTINGS_IGNORED) fprintf(stderr, "conclave: warning: %s\n", error);
+}
+
+static void set_pair(struct settings *settings, char *pair) {
+    char *equals = strchr(pair, '=');
+    if (!equals) usage_error("set: '%s' is not KEY=VALUE", pair);
+    *equals = 0;
+    set(settings, pair, equals + 1);
+}
+
+static void report(void *context, bool failed, const char *text) {
+    (void)context;
+    fprintf(stderr, "conclave: %s%s\n", failed ? "" : "warning: ", text);
+}
+
+static int parse(int key, char *text, struct argp_state *state) {
+    struct request *request = state->input;
+    struct settings_addresses *listen = &request->listen;
+    switch (key) {
+    case KEY_LISTEN:
+        if (listen->count == SETTINGS_LISTEN_MAX)
+            usage_error("listen: at most %d addresses", SETTINGS_LISTEN_MAX);
+        split_address(text, &listen->at[listen->count++]);
+        return 0;
+    case KEY_DATA: set(&request->settings, "dataDir", text); return 0;
+    case KEY_LOG: set(&request->settings, "dataLogDir", text); return 0;
+    case KEY_SET: set_pair(&request->settings, text); return 0;
+    case KEY_CONFIG:
+        if (settings_read(&request->settings, text, report, NULL) != 0) exit(EXIT_USAGE);
+        return 0;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int cmd_serve(int argc, char **argv) {
+    static const struct argp argp = {options, parse, NULL, doc, NULL, NULL, NULL};
+    struct server *server = malloc(sizeof *server);
+    struct request request = {0};
+    char error[SETTINGS_ERROR_MAX];
+    settings_default(&request.settings);
+    argp_parse(&argp, argc, argv, 0, NULL, &request);
+    if (settings_settle(&request.settings, error, sizeof error) != 0) usage_error("%s", error);
+    if (request.listen.count) request.settings.clients = request.listen;
+    if (request.settings.member_count)
+        usage_error("an ensemble: this version serves alone; leave the server.N lines out");
+    if (!server) system_error("no memory");
+    int status = server_run(server, &request.settings);
+    free(server);
+    return status;
+}

@@ -1,0 +1,151 @@
+#include "net/stream.h"
+
+#include <netdb.h>
+
+enum { ROOM = 1 << 16 };
+
+int net_open(uv_loop_t *loop) {
+    int error = uv_loop_init(loop);
+    if (!error)
+        loop->data = malloc(ROOM); /* one for all: what comes is dealt with before the next */
+    return error ? error : loop->data ? 0 : UV_ENOMEM;
+}
+
+void net_shut(uv_loop_t *loop) {
+    free(loop->data);
+    uv_loop_close(loop);
+}
+
+/* ---- Listening ---- */
+
+static void connection_came(uv_stream_t *tcp, int status) {
+    struct net_listener *listener = (struct net_listener *)tcp;
+    if (status == 0) listener->on_connection(listener);
+}
+
+static int resolve(const char *host, int32_t port, struct sockaddr_storage *address) {
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
+    char service[16];
+    snprintf(service, sizeof service, "%d", (int)port);
+    bool all = strcmp(host, "*") == 0;
+    if (getaddrinfo(all ? NULL : host, service, &hints, &found) != 0) return UV_EAI_NONAME;
+    memcpy(address, found->ai_addr, found->ai_addrlen);
+    freeaddrinfo(found);
+    return 0;
+}
+
+int net_listen(uv_loop_t *loop, struct net_listener *listener, const char *host, int32_t *port,
+               int backlog) {
+    struct sockaddr_storage address = {0};
+    int size = sizeof address;
+    int error = resolve(host, *port, &address);
+    listener->loop = loop;
+    uv_tcp_init(loop, &listener->tcp);
+    if (!error) error = uv_tcp_bind(&listener->tcp, (struct sockaddr *)&address, 0);
+    if (!error)
+        error =
+            uv_listen((uv_stream_t *)&listener->tcp, backlog > 0 ? backlog : 1024, connection_came);
+    if (!error) error = uv_tcp_getsockname(&listener->tcp, (struct sockaddr *)&address, &size);
+    if (!error)
+        *port = ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
+                                                    : ((struct sockaddr_in *)&address)->sin_port);
+    return error;
+}
+
+int net_accept(struct net_listener *listener, struct net_stream *stream) {
+    uv_tcp_init(listener->loop, &stream->tcp);
+    int error = uv_accept((uv_stream_t *)&listener->tcp, (uv_stream_t *)&stream->tcp);
+    if (!error) uv_tcp_nodelay(&stream->tcp, 1);
+    return error;
+}
+
+/* ---- Receiving ---- */
+
+static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer) {
+    (void)suggested;
+    *buffer = uv_buf_init(handle->loop->data, ROOM);
+}
+
+static void bytes_came(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buffer) {
+    struct net_stream *stream = (struct net_stream *)tcp;
+    if (size > 0)
+        stream->on_bytes(stream, (const unsigned char *)buffer->base, (size_t)size);
+    else if (size < 0)
+        stream->on_end(stream);
+}
+
+void net_read(struct net_stream *stream, bool wanted) {
+    if (stream->reading == wanted || stream->closing) return;
+    stream->reading = wanted;
+    if (wanted)
+        uv_read_start((uv_stream_t *)&stream->tcp, give_room, bytes_came);
+    else
+        uv_read_stop((uv_stream_t *)&stream->tcp);
+}
+
+/* ---- Sending ---- */
+
+/* A connection that is idle keeps little. */
+static void shrink(struct bytes *bytes) {
+    enum { KEPT = 1024 };
+    bytes->used = 0;
+    if (bytes->room > KEPT) bytes_close(bytes);
+}
+
+static void write_done(uv_write_t *write, int status) {
+    struct net_stream *stream = write->data;
+    shrink(&stream->sending);
+    if (stream->closing) return;
+    if (status != 0) {
+        stream->on_end(stream);
+        return;
+    }
+    net_flush(stream);
+    if (!stream->closing && !net_unsent(stream) && stream->on_drained) stream->on_drained(stream);
+}
+
+void net_flush(struct net_stream *stream) {
+    struct bytes *out = &stream->out;
+    if (stream->closing || stream->sending.used) return;
+    if (out->used) {
+        uv_buf_t buffer = uv_buf_init((char *)out->at, (unsigned)out->used);
+        int sent = uv_try_write((uv_stream_t *)&stream->tcp, &buffer, 1);
+        if (sent < 0 && sent != UV_EAGAIN) {
+            stream->on_end(stream);
+            return;
+        }
+        if (sent == (int)out->used) {
+            shrink(out);
+        } else {
+            stream->sending = *out;
+            *out = (struct bytes){0};
+            size_t done = sent > 0 ? (size_t)sent : 0;
+            buffer = uv_buf_init((char *)stream->sending.at + done,
+                                 (unsigned)(stream->sending.used - done));
+            stream->write.data = stream;
+            uv_write(&stream->write, (uv_stream_t *)&stream->tcp, &buffer, 1, write_done);
+        }
+    }
+    if (stream->over && !net_unsent(stream)) stream->on_end(stream);
+}
+
+/* ---- Closing ---- */
+
+static void closed(uv_handle_t *handle) {
+    struct net_stream *stream = (struct net_stream *)handle;
+    bytes_close(&stream->out);
+    bytes_close(&stream->sending);
+    stream->on_closed(stream);
+}
+
+void net_close(struct net_stream *stream) {
+    if (stream->closing) return;
+    stream->closing = true;
+    uv_close((uv_handle_t *)&stream->tcp, closed);
+}
+
+void net_close_after(struct net_stream *stream) {
+    net_read(stream, false);
+    stream->over = true;
+    net_flush(stream);
+}

@@ -1,0 +1,143 @@
+/* The end of a turn: everything that was put forward in it is written to the log at once, and then
+ * applied, told to whoever watches, and answered, entry by entry. */
+#include "server/server.h"
+
+/* ---- Putting forward ---- */
+
+static struct pending *add_pending(struct server *s) {
+    if (s->pending_count == s->pending_room) { /* a power of two */
+        size_t room = s->pending_room ? 2 * s->pending_room : 256;
+        struct pending *larger = malloc(room * sizeof *larger);
+        cv_assert(larger);
+        for (size_t i = 0; i < s->pending_count; i++)
+            larger[i] = s->pending[(s->pending_first + i) & (s->pending_room - 1)];
+        free(s->pending);
+        s->pending = larger;
+        s->pending_room = room;
+        s->pending_first = 0;
+    }
+    return &s->pending[(s->pending_first + s->pending_count++) & (s->pending_room - 1)];
+}
+
+static struct pending take_pending(struct server *s) {
+    cv_assert(s->pending_count);
+    struct pending first = s->pending[s->pending_first];
+    s->pending_first = (s->pending_first + 1) & (s->pending_room - 1);
+    s->pending_count--;
+    return first;
+}
+
+void commit_propose(struct server *s, struct connection *c, int64_t session, int32_t xid,
+                    int32_t op, struct zk_in body) {
+    struct tree_entry entry = {
+        .time = s->now_ms,
+        .session = session,
+        .identities = c ? connection_identities(c) : (struct zk_clients){0},
+        .op = op,
+        .body = body,
+    };
+    size_t size = tree_entry_size(&entry);
+    tree_store_entry(raft_room(&s->raft, size), &entry);
+    raft_propose(&s->raft, size);
+    *add_pending(s) = (struct pending){.connection = c ? c->number : 0,
+                                       .serial = c ? c->serial : 0,
+                                       .xid = xid,
+                                       .op = op,
+                                       .begun_us = s->clock_us};
+    if (!uv_is_active((uv_handle_t *)&s->more)) uv_idle_start(&s->more, server_more);
+}
+
+/* ---- Telling ---- */
+
+struct telling {
+    struct server *server;
+    const struct tree_event *event;
+};
+
+static void tell(void *context, uint32_t number, int32_t type, struct zk_text path) {
+    const struct telling *telling = context;
+    struct server *s = telling->server;
+    struct connection *c = s->connection[number];
+    struct zk_clients identities = connection_identities(c);
+    bool about_parent = type == ZK_NODE_CHILDREN_CHANGED;
+    uint32_t acl = about_parent ? telling->event->parent_acl : telling->event->acl;
+    if (!acl_allows(&s->tree, acl, ACL_READ, &identities)) return;
+    zk_notify(&c->stream.out, &(struct zk_watcher_event){type, ZK_SYNC_CONNECTED, path});
+    c->sent++;
+    s->statistics.sent++;
+    connection_dirty(c);
+}
+
+static void tell_watchers(struct server *s) {
+    for (size_t i = 0; i < s->tree.events; i++) {
+        const struct tree_event *event = &s->tree.event[i];
+        struct telling telling = {s, event};
+        watches_fire(&s->watches, event->type, tree_event_path(&s->tree, event), tell, &telling);
+    }
+}
+
+/* ---- Applying ---- */
+
+/* A reply is made in a buffer of its own: events that the entry causes go out before it. */
+static void answer(struct server *s, struct connection *c, const struct pending *p, int64_t session,
+                   int32_t err) {
+    if (p->op == ZK_OP_CREATE_SESSION) {
+        session_joined(c, session, err);
+        return;
+    }
+    size_t reply = reply_begin(c);
+    bytes_add(&c->stream.out, s->reply.at, s->reply.used);
+    reply_end(c, reply, p->xid, s->tree.zxid, err);
+    uint64_t us = s->clock_us - p->begun_us;
+    latency_add(&c->latency, us);
+    latency_add(&s->statistics.writes, us);
+    if (p->op == ZK_OP_CLOSE_SESSION)
+        connection_end_after(c);
+    else
+        connection_answered(c);
+}
+
+static void apply(struct server *s, const struct raft_entry *raw) {
+    struct tree_entry entry;
+    struct zk_in in = zk_in_of(raw->bytes, raw->size);
+    struct pending p = take_pending(s);
+    struct connection *c = p.connection ? s->connection[p.connection] : NULL;
+    if (c && c->serial != p.serial) c = NULL;
+    cv_assert(tree_read_entry(&in, &entry));
+    uint32_t place = entry.op == ZK_OP_CLOSE_SESSION ? session_find(&s->tree, entry.session) : 0;
+    s->reply.used = 0;
+    int32_t err = tree_apply(&s->tree, tree_next_zxid(&s->tree, raw->term), &entry, &s->reply);
+    tell_watchers(s);
+    if (place) session_ended(s, place);
+    if (c && !c->stream.closing) answer(s, c, &p, entry.session, err);
+}
+
+/* ---- The turn ---- */
+
+static void save(struct server *s, const struct raft_batch *batch) {
+    if (log_append(&s->log, batch) != 0) {
+        server_say("error", "%s; what was not acknowledged may be lost, nothing else is",
+                   s->log.message);
+        _exit(SERVER_EXIT_DISK); /* nothing may be said to anybody any more */
+    }
+    raft_saved(&s->raft, batch->first + batch->count - 1);
+    uint64_t before = s->clock_us;
+    server_read_clock(s);
+    latency_add(&s->statistics.syncs, s->clock_us - before);
+    if (s->clock_us - before > (uint64_t)s->settings.sync_warning_ms * 1000)
+        server_say("warning", "the disk is slow: writing %u entries took %llu ms", batch->count,
+                   (unsigned long long)(s->clock_us - before) / 1000);
+}
+
+void commit_turn(struct server *s) {
+    struct raft_batch batch;
+    struct raft_entry entry;
+    if (raft_to_save(&s->raft, &batch)) {
+        server_read_clock(s);
+        save(s, &batch);
+        while (raft_committed(&s->raft, &entry)) apply(s, &entry);
+        store_snapshot(s, false);
+    }
+    connections_flush(s);
+    if (!s->raft.open.used) uv_idle_stop(&s->more);
+}

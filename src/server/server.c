@@ -1,0 +1,188 @@
+/* Starting and ending: the loop, what it listens to, timers and signals. */
+#include "server/server.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/random.h>
+#include <systemd/sd-daemon.h>
+#include <time.h>
+
+/* ---- For people ---- */
+
+void server_say(const char *level, const char *format, ...) {
+    char text[1024], when[40];
+    struct timespec now;
+    struct tm parts;
+    va_list arguments;
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &parts);
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &parts);
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "%s.%03ldZ %s %s\n", when, now.tv_nsec / 1000000, level, text);
+}
+
+void server_read_clock(struct server *s) {
+    struct timespec real, steady;
+    clock_gettime(CLOCK_REALTIME, &real);
+    clock_gettime(CLOCK_MONOTONIC, &steady);
+    s->now_ms = (int64_t)real.tv_sec * 1000 + real.tv_nsec / 1000000;
+    s->clock_us = (uint64_t)steady.tv_sec * 1000000 + (uint64_t)steady.tv_nsec / 1000;
+}
+
+/* ---- What happens by itself ---- */
+
+void server_more(uv_idle_t *idle) { (void)idle; }
+
+static void turn_ended(uv_check_t *check) { commit_turn(check->data); }
+
+/* Connections that never say who they are do not stay for ever. */
+static void end_silent(struct server *s) {
+    enum { SILENCE_MS = 15000 };
+    for (uint32_t i = 1; i <= s->connection_places; i++) {
+        struct connection *c = s->connection[i];
+        if (c && c->state == CONNECTION_NEW && s->now_ms - c->established_ms > SILENCE_MS)
+            connection_end(c);
+    }
+}
+
+static void tick(uv_timer_t *timer) {
+    struct server *s = timer->data;
+    server_read_clock(s);
+    sessions_check(s);
+    end_silent(s);
+}
+
+static void remove_perished(void *context, struct zk_text path) {
+    struct bytes body = {0};
+    zk_write_text(&body, path);
+    commit_propose(context, NULL, 0, 0, ZK_OP_DELETE_CONTAINER, zk_in_of(body.at, body.used));
+    bytes_close(&body);
+}
+
+static void look_for_perished(uv_timer_t *timer) {
+    struct server *s = timer->data;
+    server_read_clock(s);
+    tree_perished(&s->tree, s->now_ms, remove_perished, s);
+}
+
+static void told_to_end(uv_signal_t *signal, int number) {
+    (void)number;
+    server_stop(signal->data, 0);
+}
+
+static void child_ended(uv_signal_t *signal, int number) {
+    (void)number;
+    store_snapshot_done(signal->data);
+}
+
+static void start_handles(struct server *s) {
+    uint64_t look_ms = (uint64_t)s->settings.container_check_ms;
+    uv_check_init(&s->loop, &s->turn);
+    uv_idle_init(&s->loop, &s->more);
+    uv_timer_init(&s->loop, &s->tick);
+    uv_timer_init(&s->loop, &s->containers);
+    uv_signal_init(&s->loop, &s->terminate);
+    uv_signal_init(&s->loop, &s->interrupt);
+    uv_signal_init(&s->loop, &s->child);
+    s->turn.data = s->tick.data = s->containers.data = s;
+    s->terminate.data = s->interrupt.data = s->child.data = s;
+    uv_check_start(&s->turn, turn_ended);
+    uv_timer_start(&s->tick, tick, (uint64_t)s->settings.tick_ms, (uint64_t)s->settings.tick_ms);
+    if (look_ms) uv_timer_start(&s->containers, look_for_perished, look_ms, look_ms);
+    uv_signal_start(&s->terminate, told_to_end, SIGTERM);
+    uv_signal_start(&s->interrupt, told_to_end, SIGINT);
+    uv_signal_start(&s->child, child_ended, SIGCHLD);
+}
+
+/* ---- Starting ---- */
+
+static int listen_all(struct server *s) {
+    for (unsigned i = 0; i < s->settings.clients.count; i++) {
+        struct settings_address *at = &s->settings.clients.at[i];
+        struct net_listener *listener = &s->listener[s->listeners];
+        listener->owner = s;
+        listener->on_connection = connection_accept;
+        int error = net_listen(&s->loop, listener, at->host, &at->port, s->settings.backlog);
+        if (error) {
+            server_say("error", "%s:%d: cannot listen: %s", at->host, at->port, uv_strerror(error));
+            return SERVER_EXIT_NETWORK;
+        }
+        s->listeners++;
+    }
+    return 0;
+}
+
+static void announce(const struct server *s) {
+    printf("conclave: serving clients on");
+    for (unsigned i = 0; i < s->settings.clients.count; i++)
+        printf("%s %s:%d", i ? "," : "", s->settings.clients.at[i].host,
+               s->settings.clients.at[i].port);
+    printf("; data in %s\n", s->settings.data_dir);
+    fflush(stdout);
+    sd_notify(0, "READY=1");
+    server_say("info", "started zxid=0x%llx nodes=%u sessions=%u", (unsigned long long)s->tree.zxid,
+               s->tree.nodes, s->tree.sessions.count);
+}
+
+static int start(struct server *s) {
+    if (getrandom(&s->seed, sizeof s->seed, 0) != sizeof s->seed) return SERVER_EXIT_DISK;
+    s->watches.seed = s->seed;
+    cv_assert(tree_open(&s->tree, s->seed) == 0);
+    server_read_clock(s);
+    s->started_ms = s->now_ms;
+    int status = store_open(s);
+    if (status) return status;
+    s->tree.rules = (struct tree_rules){.no_extended_types = !s->settings.extended_types,
+                                        .enforce_quota = s->settings.enforce_quota,
+                                        .skip_acl = s->settings.skip_acl};
+    sessions_start(s);
+    start_handles(s);
+    status = listen_all(s);
+    if (!status) announce(s);
+    return status;
+}
+
+/* ---- Ending ---- */
+
+static void close_handle(uv_handle_t *handle, void *context) {
+    (void)context;
+    if (!uv_is_closing(handle)) uv_close(handle, NULL);
+}
+
+void server_stop(struct server *s, int status) {
+    if (s->stopping) return;
+    s->stopping = true;
+    s->exit_status = status;
+    sd_notify(0, "STOPPING=1");
+    commit_turn(s); /* what has come is written and answered */
+    server_say("info", "ending; %u connections are closed", s->connections);
+    for (uint32_t i = 1; i <= s->connection_places; i++)
+        if (s->connection[i]) connection_end(s->connection[i]);
+    uv_walk(&s->loop, close_handle, NULL);
+}
+
+static void free_all(struct server *s) {
+    tree_close(&s->tree);
+    watches_close(&s->watches);
+    bytes_close(&s->reply);
+    free(s->connection);
+    free(s->dirty);
+    free(s->free_number);
+    free(s->live);
+    free(s->pending);
+}
+
+int server_run(struct server *s, const struct settings *settings) {
+    *s = (struct server){.settings = *settings, .data_directory = -1, .log_directory = -1};
+    cv_assert(net_open(&s->loop) == 0);
+    signal(SIGPIPE, SIG_IGN);
+    s->exit_status = start(s);
+    if (s->exit_status) uv_walk(&s->loop, close_handle, NULL);
+    uv_run(&s->loop, UV_RUN_DEFAULT);
+    net_shut(&s->loop);
+    if (s->data_directory >= 0) store_close(s);
+    free_all(s);
+    return s->exit_status;
+}

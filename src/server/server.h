@@ -1,0 +1,193 @@
+/* The server: clients' connections on one side, the log and the tree on the other, and the life of
+ * a request between them.
+ *
+ *   connection.c  frames as they come in; which of them wait for which
+ *   request.c     what is answered at once: reads, watches, who is asking
+ *   session.c     the handshake; sessions that are alive, and those that no longer are
+ *   commit.c      the end of a turn: one write to the log, then what was decided is applied,
+ *                 told to those who watch, and answered
+ *   store.c       the files: start from a snapshot and the log, snapshots in the background
+ *   server.c      listening, timers, signals
+ *
+ * A request that writes goes into the log's batch when it is met, and is answered when it has been
+ * applied.  Nothing else is remembered of it but whom to answer; and because the bytes of a
+ * connection's requests stay in its buffer until they are answered, a read behind a write needs no
+ * memory either: it is met again when the write is done. */
+#ifndef CV_SERVER_SERVER_H
+#define CV_SERVER_SERVER_H
+
+#include "net/stream.h"
+#include "raft/log.h"
+#include "raft/snapshot.h"
+#include "server/settings.h"
+#include "tree/tree.h"
+#include "tree/watch.h"
+
+/* ---- Connections ---- */
+
+enum connection_state {
+    CONNECTION_NEW,     /* has not said anything yet */
+    CONNECTION_JOINING, /* its session is on its way through the log */
+    CONNECTION_OPEN,
+    CONNECTION_LEAVING, /* has closed its session, which is on its way */
+    CONNECTION_ENDING,  /* what is to be sent is sent, nothing more is read */
+};
+
+struct latency { /* of requests, microseconds */
+    uint64_t count, total, least, most;
+};
+
+struct connection {
+    struct net_stream stream;
+    struct server *server;
+    uint32_t number; /* among the server's connections */
+    uint32_t serial; /* of all there have been: a number is used again */
+    enum connection_state state;
+    uint32_t session; /* its place in the tree; 0: none */
+    int64_t session_id;
+    bool answers_read_only; /* the handshake had that byte */
+    bool dirty;             /* has something to be sent at the end of the turn */
+    struct bytes in;        /* requests that are not answered, and half a one */
+    size_t done, ahead;     /* in there: what is answered; how far writes have been put forward */
+    uint32_t waiting;       /* writes of this connection in the log's batch or on their way */
+    struct bytes identities;
+    int32_t identity_count;
+    char address[64]; /* "127.0.0.1" */
+    int32_t port;
+    int64_t established_ms; /* since 1970 */
+    uint64_t received, sent;
+    int32_t last_op, last_xid;
+    int64_t last_zxid;
+    uint64_t last_answer_us;
+    struct latency latency;
+};
+
+struct live {            /* what this server knows of a session, by its place in the tree */
+    uint32_t connection; /* 0: none */
+    int32_t timeout_ms;
+    uint64_t deadline_ms; /* by the monotonic clock */
+    bool closing;         /* its end is on its way through the log */
+};
+
+struct pending { /* whom to answer when an entry is applied, in the order of entries */
+    uint32_t connection, serial; /* connection 0: nobody */
+    int32_t xid, op;
+    uint64_t begun_us;
+};
+
+struct statistics {
+    uint64_t received, sent, bytes_received;
+    struct latency latency, reads, writes, syncs;
+    uint64_t refused, auth_failed, expired, snapshots, snapshots_failed, connections_made, dropped;
+};
+
+struct server {
+    struct settings settings;
+    uv_loop_t loop;
+    uv_check_t turn;
+    uv_idle_t more; /* running: the loop does not wait, for there is a batch */
+    uv_timer_t tick, containers;
+    uv_signal_t terminate, interrupt, child;
+    struct net_listener listener[2 * SETTINGS_LISTEN_MAX];
+    unsigned listeners;
+    int data_directory, log_directory;
+
+    struct tree tree;
+    struct watches watches;
+    struct raft raft;
+    struct log log;
+    uint64_t log_bytes_at_snapshot, index_at_snapshot, image_bytes;
+    int snapshot_process; /* 0: none is under way */
+
+    struct connection **connection; /* by number, from 1 */
+    size_t connection_room;
+    uint32_t connection_places, connections, serial;
+    uint32_t *dirty, *free_number;
+    size_t dirties, dirty_room, free_numbers, free_number_room;
+
+    struct live *live; /* by place of the session */
+    size_t live_room;
+    uint32_t lives;
+    int64_t next_session_id;
+
+    struct pending *pending; /* a ring */
+    size_t pending_room, pending_first, pending_count;
+
+    struct bytes reply; /* what is being made */
+    uint64_t seed;      /* of hashes */
+    int64_t now_ms;     /* since 1970, of this turn */
+    uint64_t clock_us;  /* monotonic, of this turn */
+    int64_t started_ms;
+    struct statistics statistics;
+    bool stopping;
+    int exit_status;
+};
+
+/* ---- server.c ---- */
+
+enum { SERVER_EXIT_DISK = 3, SERVER_EXIT_NETWORK = 3 };
+
+/* Runs until it is told to end; what it returns is the exit status. */
+int server_run(struct server *server, const struct settings *settings);
+void server_stop(struct server *server, int status);
+/* A line of the log for people: time, level, what, and pairs of names and values. */
+__attribute__((format(printf, 2, 3))) void server_say(const char *level, const char *format, ...);
+void server_read_clock(struct server *server);
+void server_more(uv_idle_t *idle);
+
+/* ---- connection.c ---- */
+
+void connection_accept(struct net_listener *listener);
+void connection_end(struct connection *connection);       /* now */
+void connection_end_after(struct connection *connection); /* when all is sent */
+/* Goes on with the requests that have come. */
+void connection_go_on(struct connection *connection);
+/* The write at the front has been answered. */
+void connection_answered(struct connection *connection);
+void connection_dirty(struct connection *connection);
+void connections_flush(struct server *server);
+struct zk_clients connection_identities(const struct connection *connection);
+bool connection_add_identity(struct connection *connection, const char *scheme, struct zk_text id);
+
+/* A frame to the client: begin, write the body, end.  With an error the body is taken back. */
+size_t reply_begin(struct connection *connection);
+void reply_end(struct connection *connection, size_t reply, int32_t xid, int64_t zxid, int32_t err);
+
+/* ---- request.c ---- */
+
+/* Answers a request that does not go through the log.  False: the connection is to end. */
+bool request_answer(struct connection *connection, const struct zk_request_header *header,
+                    struct zk_in *body);
+void latency_add(struct latency *latency, uint64_t us);
+
+/* ---- session.c ---- */
+
+void session_connect(struct connection *connection, struct zk_in *frame);
+void session_joined(struct connection *connection, int64_t id, int32_t err);
+void session_ended(struct server *server, uint32_t place);
+void session_touch(struct connection *connection);
+void sessions_start(struct server *server);
+void sessions_check(struct server *server);
+struct live *session_live(struct server *server, uint32_t place);
+
+/* ---- commit.c ---- */
+
+/* Puts a request into the batch; `connection` NULL: the server's own. */
+void commit_propose(struct server *server, struct connection *connection, int64_t session,
+                    int32_t xid, int32_t op, struct zk_in body);
+void commit_turn(struct server *server);
+
+/* ---- store.c ---- */
+
+int store_open(struct server *server); /* 0, or an exit status; it has said why */
+void store_close(struct server *server);
+/* Starts a snapshot in the background when it is time for one. */
+void store_snapshot(struct server *server, bool now);
+void store_snapshot_done(struct server *server);
+
+/* ---- words.c ---- */
+
+/* Answers a four-letter word, if that is what the connection begins with. */
+bool word_answer(struct connection *connection, const unsigned char *bytes);
+
+#endif

@@ -1,0 +1,155 @@
+/* Sessions as this server sees them: the handshake, who is connected, whose time is up.
+ *
+ * That there is a session is a part of the tree, and goes through the log; when it was last heard
+ * of is not. */
+#include <sys/random.h>
+
+#include "server/server.h"
+
+struct live *session_live(struct server *s, uint32_t place) {
+    cv_assert(place);
+    s->live = grown(s->live, &s->live_room, (size_t)place + 1, sizeof *s->live);
+    for (; s->lives <= place; s->lives++) s->live[s->lives] = (struct live){0};
+    return &s->live[place];
+}
+
+static uint64_t clock_ms(const struct server *s) { return s->clock_us / 1000; }
+
+static void renew(struct server *s, struct live *live) {
+    live->deadline_ms = clock_ms(s) + (uint64_t)live->timeout_ms;
+}
+
+void session_touch(struct connection *c) {
+    if (c->session) renew(c->server, session_live(c->server, c->session));
+}
+
+/* ---- The handshake ---- */
+
+static void respond(struct connection *c, const struct session *session, int32_t timeout_ms) {
+    static const char nobody[TREE_PASSWORD_SIZE];
+    struct zk_connect_response response = {
+        .timeout = timeout_ms,
+        .session_id = session ? session->id : 0,
+        .passwd = {session ? (const char *)session->password : nobody, TREE_PASSWORD_SIZE},
+        .read_only = c->answers_read_only ? 0 : ZK_ABSENT,
+    };
+    size_t frame = zk_frame_begin(&c->stream.out);
+    zk_write_connect_response(&c->stream.out, &response);
+    zk_frame_end(&c->stream.out, frame);
+    c->sent++;
+    c->server->statistics.sent++;
+    connection_dirty(c);
+}
+
+/* No session: the client is to begin again. */
+static void refuse(struct connection *c) {
+    respond(c, NULL, 0);
+    connection_end_after(c);
+}
+
+static void attach(struct connection *c, uint32_t place, int32_t timeout_ms) {
+    struct server *s = c->server;
+    struct live *live = session_live(s, place);
+    if (live->connection) connection_end(s->connection[live->connection]);
+    live->connection = c->number;
+    live->timeout_ms = timeout_ms;
+    renew(s, live);
+    c->session = place;
+    c->session_id = s->tree.sessions.at[place].id;
+    c->state = CONNECTION_OPEN;
+    c->last_op = ZK_OP_CREATE_SESSION;
+    respond(c, &s->tree.sessions.at[place], timeout_ms);
+}
+
+static void resume(struct connection *c, const struct zk_connect_request *r, int32_t timeout_ms) {
+    struct server *s = c->server;
+    uint32_t place = session_find(&s->tree, r->session_id);
+    bool known = place && !session_live(s, place)->closing &&
+                 r->passwd.size == TREE_PASSWORD_SIZE &&
+                 memcmp(r->passwd.at, s->tree.sessions.at[place].password, TREE_PASSWORD_SIZE) == 0;
+    if (known)
+        attach(c, place, timeout_ms);
+    else
+        refuse(c);
+}
+
+static void begin(struct connection *c, int32_t timeout_ms) {
+    struct server *s = c->server;
+    unsigned char body[sizeof(int32_t) + TREE_PASSWORD_SIZE];
+    zk_store_i32(body, &timeout_ms);
+    cv_assert(getrandom(body + sizeof(int32_t), TREE_PASSWORD_SIZE, 0) == TREE_PASSWORD_SIZE);
+    while (session_find(&s->tree, s->next_session_id)) s->next_session_id++;
+    c->state = CONNECTION_JOINING;
+    commit_propose(s, c, s->next_session_id++, 0, ZK_OP_CREATE_SESSION,
+                   zk_in_of(body, sizeof body));
+}
+
+void session_joined(struct connection *c, int64_t id, int32_t err) {
+    uint32_t place = session_find(&c->server->tree, id);
+    if (err || !place)
+        refuse(c);
+    else
+        attach(c, place, c->server->tree.sessions.at[place].timeout_ms);
+    connection_go_on(c);
+}
+
+void session_connect(struct connection *c, struct zk_in *frame) {
+    const struct settings *settings = &c->server->settings;
+    struct zk_connect_request r;
+    if (!zk_read_connect_request(frame, &r) || r.last_zxid_seen > c->server->tree.zxid) {
+        connection_end(c);
+        return;
+    }
+    int32_t timeout_ms = r.timeout;
+    if (timeout_ms < settings->session_ms_min) timeout_ms = settings->session_ms_min;
+    if (timeout_ms > settings->session_ms_max) timeout_ms = settings->session_ms_max;
+    c->answers_read_only = r.read_only != ZK_ABSENT;
+    c->received++;
+    c->server->statistics.received++;
+    if (r.session_id)
+        resume(c, &r, timeout_ms);
+    else
+        begin(c, timeout_ms);
+}
+
+/* ---- The end ---- */
+
+void session_ended(struct server *s, uint32_t place) {
+    struct live *live = session_live(s, place);
+    struct connection *c = live->connection ? s->connection[live->connection] : NULL;
+    *live = (struct live){0};
+    if (!c) return;
+    c->session = 0;
+    if (c->state != CONNECTION_LEAVING) connection_end(c);
+}
+
+/* After a start everybody has all of their time again. */
+void sessions_start(struct server *s) {
+    const struct sessions *sessions = &s->tree.sessions;
+    for (uint32_t place = 1; place <= sessions->places; place++) {
+        if (!sessions->at[place].id) continue;
+        struct live *live = session_live(s, place);
+        live->timeout_ms = sessions->at[place].timeout_ms;
+        renew(s, live);
+    }
+    uint32_t id = s->settings.server_id > 0 ? (uint32_t)s->settings.server_id : 1;
+    s->next_session_id = (int64_t)((uint64_t)id << 56 | ((uint64_t)s->now_ms << 24) >> 8);
+}
+
+static void expire(struct server *s, uint32_t place) {
+    int64_t id = s->tree.sessions.at[place].id;
+    s->live[place].closing = true;
+    s->statistics.expired++;
+    server_say("info", "session expired session=0x%llx timeout_ms=%d", (unsigned long long)id,
+               s->live[place].timeout_ms);
+    commit_propose(s, NULL, id, 0, ZK_OP_CLOSE_SESSION, (struct zk_in){0});
+}
+
+void sessions_check(struct server *s) {
+    const struct sessions *sessions = &s->tree.sessions;
+    for (uint32_t place = 1; place <= sessions->places; place++) {
+        if (!sessions->at[place].id) continue;
+        struct live *live = session_live(s, place);
+        if (!live->closing && live->deadline_ms < clock_ms(s)) expire(s, place);
+    }
+}

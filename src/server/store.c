@@ -1,0 +1,176 @@
+/* The files of a server: a start from the newest good snapshot and the log behind it, and new
+ * snapshots, each written by a child process that has the tree as it was at that moment. */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/server.h"
+
+/* ---- Starting ---- */
+
+static int open_directory(const char *path) {
+    if (mkdir(path, 0750) != 0 && errno != EEXIST) {
+        server_say("error", "%s: cannot be created: %s", path, strerror(errno));
+        return -1;
+    }
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) server_say("error", "%s: cannot be opened: %s", path, strerror(errno));
+    if (directory >= 0 && flock(directory, LOCK_EX | LOCK_NB) != 0) {
+        server_say("error", "%s: another server is using it", path);
+        close(directory);
+        return -1;
+    }
+    return directory;
+}
+
+static int load(struct server *s, struct snapshots *found, uint64_t index, uint64_t *term) {
+    const char *why = NULL;
+    struct snapshot_reader *reader = snapshot_open(found, index, term);
+    if (!reader) return -1;
+    int status = tree_load(&s->tree, snapshot_read, reader, &why);
+    if (snapshot_close(reader) != 0) status = -1;
+    if (status != 0)
+        snprintf(found->message, sizeof found->message, "%s/snapshot.%016llx: %s", found->path,
+                 (unsigned long long)index, why ? why : "its checksum is wrong");
+    return status;
+}
+
+/* The newest that is good; -1 when there are some, and none is. */
+static int load_newest(struct server *s, uint64_t *index, uint64_t *term) {
+    struct snapshots found;
+    if (snapshots_list(&found, s->data_directory, s->settings.data_dir) != 0) {
+        server_say("error", "%s", found.message);
+        return -1;
+    }
+    for (size_t i = 0; i < found.count; i++) {
+        if (load(s, &found, found.index[i], term) == 0) return *index = found.index[i], 0;
+        server_say("warning", "%s; trying the one before it", found.message);
+    }
+    *index = *term = 0;
+    tree_close(&s->tree);
+    cv_assert(tree_open(&s->tree, s->seed) == 0);
+    return 0;
+}
+
+struct replay {
+    struct server *server;
+    uint64_t after, last, term;
+};
+
+static int replay(void *context, const struct raft_batch *batch) {
+    struct replay *r = context;
+    struct server *s = r->server;
+    struct raft_entry raw;
+    struct tree_entry entry;
+    size_t at = 0;
+    uint64_t index = batch->first;
+    for (; raft_next(batch, &at, &raw); index++) {
+        struct zk_in in = zk_in_of(raw.bytes, raw.size);
+        if (index <= r->after) continue;
+        s->reply.used = 0;
+        if (!tree_read_entry(&in, &entry)) break;
+        tree_apply(&s->tree, tree_next_zxid(&s->tree, raw.term), &entry, &s->reply);
+    }
+    if (at != batch->size || index != batch->first + batch->count) {
+        snprintf(s->log.message, sizeof s->log.message,
+                 "the batch of the log from entry %llu on holds what is no entry",
+                 (unsigned long long)batch->first);
+        return -1;
+    }
+    r->last = index - 1;
+    r->term = batch->term;
+    return 0;
+}
+
+static int open_log(struct server *s, uint64_t index, uint64_t term) {
+    struct replay r = {.server = s, .after = index, .last = index, .term = term};
+    bool cut;
+    s->log.segment_bytes = (uint64_t)s->settings.log_segment_bytes;
+    s->log.no_sync = !s->settings.force_sync;
+    int status = log_open(&s->log, s->log_directory, s->settings.log_dir, index, replay, &r, &cut);
+    if (status != 0 || cut) server_say(status ? "error" : "warning", "%s", s->log.message);
+    if (status != 0) return -1;
+    raft_open(&s->raft, r.term, r.last);
+    s->index_at_snapshot = index;
+    return 0;
+}
+
+int store_open(struct server *s) {
+    uint64_t index = 0, term = 0;
+    bool same = strcmp(s->settings.data_dir, s->settings.log_dir) == 0;
+    s->data_directory = open_directory(s->settings.data_dir);
+    if (s->data_directory < 0) return SERVER_EXIT_DISK;
+    s->log_directory = same ? s->data_directory : open_directory(s->settings.log_dir);
+    if (s->log_directory < 0) return SERVER_EXIT_DISK;
+    if (load_newest(s, &index, &term) != 0 || open_log(s, index, term) != 0)
+        return SERVER_EXIT_DISK;
+    return 0;
+}
+
+void store_close(struct server *s) {
+    log_close(&s->log);
+    raft_close(&s->raft);
+    if (s->log_directory != s->data_directory) close(s->log_directory);
+    close(s->data_directory);
+}
+
+/* ---- Snapshots ---- */
+
+/* In the child: everything but the directory is let go, so that nothing outlives the server. */
+_Noreturn static void write_snapshot(struct server *s) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    int directory = dup2(s->data_directory, 3);
+    close_range(4, ~0u, 0);
+    struct snapshots into = {.directory = directory, .path = s->settings.data_dir};
+    struct snapshot_writer *writer = snapshot_begin(&into, s->raft.applied, s->raft.term);
+    int status = writer ? tree_save(&s->tree, snapshot_write, writer) : -1;
+    if (writer && snapshot_end(writer, status == 0) != 0) status = -1;
+    if (status != 0) server_say("error", "%s", into.message);
+    _exit(status == 0 ? 0 : 1);
+}
+
+void store_snapshot(struct server *s, bool now) {
+    uint64_t entries = s->raft.applied - s->index_at_snapshot;
+    uint64_t bytes = s->log.bytes_written - s->log_bytes_at_snapshot;
+    bool due = entries >= (uint64_t)s->settings.snapshot_count && bytes >= s->image_bytes;
+    if (s->snapshot_process || !entries || !(due || now)) return;
+    int process = fork();
+    if (process == 0) write_snapshot(s);
+    if (process < 0) {
+        server_say("error", "no snapshot: %s", strerror(errno));
+        return;
+    }
+    s->snapshot_process = process;
+    s->index_at_snapshot = s->raft.applied;
+    s->log_bytes_at_snapshot = s->log.bytes_written;
+    s->image_bytes = (uint64_t)s->tree.bytes + (uint64_t)s->tree.nodes * 80;
+}
+
+/* The log is kept from the oldest snapshot on, in case newer ones cannot be read. */
+static void trim(struct server *s) {
+    struct snapshots found;
+    if (snapshots_list(&found, s->data_directory, s->settings.data_dir) != 0 || !found.count)
+        return;
+    snapshots_trim(&found, (size_t)s->settings.snapshots_kept);
+    if (log_trim(&s->log, found.index[found.count - 1]) != 0)
+        server_say("warning", "%s", s->log.message);
+}
+
+void store_snapshot_done(struct server *s) {
+    int status = 0;
+    if (!s->snapshot_process || waitpid(s->snapshot_process, &status, WNOHANG) <= 0) return;
+    s->snapshot_process = 0;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        s->statistics.snapshots++;
+        trim(s);
+    } else {
+        s->statistics.snapshots_failed++;
+        server_say("error", "the snapshot was not written; the log is kept instead");
+    }
+}

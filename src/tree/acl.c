@@ -1,0 +1,190 @@
+/* Who may do what: lists of (permissions, scheme, id), each kept once under a number. */
+#include "base/grow.h"
+#include "base/hash.h"
+#include "tree/tree.h"
+
+static bool is(struct zk_text text, const char *word) {
+    return zk_text_equal(text, zk_text_of(word));
+}
+
+/* ---- Addresses ---- */
+
+/* "1.2.3.4" or, where a mask is allowed, "1.2.3.4/24". */
+static bool read_address(struct zk_text text, uint32_t *address, uint32_t *mask) {
+    char copy[32], *at = copy, *end;
+    if (text.size <= 0 || text.size >= (int32_t)sizeof copy) return false;
+    memcpy(copy, text.at, (size_t)text.size);
+    copy[text.size] = 0;
+    *address = 0;
+    *mask = UINT32_MAX;
+    for (int part = 0; part < 4; part++, at = end) {
+        if (part && *at++ != '.') return false;
+        if (*at < '0' || *at > '9') return false;
+        unsigned long number = strtoul(at, &end, 10);
+        if (number > 255) return false;
+        *address = *address << 8 | (uint32_t)number;
+    }
+    if (!*at) return true;
+    if (*at++ != '/' || *at < '0' || *at > '9') return false;
+    unsigned long bits = strtoul(at, &end, 10);
+    *mask = bits == 0 ? 0 : UINT32_MAX << (32 - (bits > 32 ? 32 : bits));
+    return *end == 0 && bits <= 32;
+}
+
+static bool address_matches(struct zk_text pattern, struct zk_text address) {
+    uint32_t a, b, mask, all;
+    return read_address(pattern, &a, &mask) && read_address(address, &b, &all) &&
+           (a & mask) == (b & mask);
+}
+
+/* ---- What is allowed ---- */
+
+static bool matches(const struct zk_id *id, const struct zk_client *identity) {
+    if (!zk_text_equal(id->scheme, identity->scheme)) return false;
+    if (is(id->scheme, "ip")) return address_matches(id->id, identity->user);
+    return zk_text_equal(id->id, identity->user);
+}
+
+static bool is_super(const struct zk_clients *identities) {
+    struct zk_client identity;
+    for (struct zk_clients left = *identities; zk_clients_next(&left, &identity);)
+        if (is(identity.scheme, "super")) return true;
+    return false;
+}
+
+static bool entry_allows(const struct zk_acl *entry, const struct zk_clients *identities) {
+    struct zk_client identity;
+    if (is(entry->id.scheme, "world") && is(entry->id.id, "anyone")) return true;
+    for (struct zk_clients left = *identities; zk_clients_next(&left, &identity);)
+        if (matches(&entry->id, &identity)) return true;
+    return false;
+}
+
+bool acl_allows(const struct tree *tree, uint32_t acl, int32_t permission,
+                const struct zk_clients *identities) {
+    if (acl == ACL_OPEN || tree->rules.skip_acl || is_super(identities)) return true;
+    struct zk_acl entry;
+    for (struct zk_acls left = acl_list(tree, acl); zk_acls_next(&left, &entry);)
+        if (entry.perms & permission && entry_allows(&entry, identities)) return true;
+    return false;
+}
+
+/* ---- What may be kept ---- */
+
+static bool is_digest(struct zk_text id) {
+    const char *colon = id.size > 0 ? memchr(id.at, ':', (size_t)id.size) : NULL;
+    const char *end = id.at + id.size;
+    return colon && colon + 1 < end && !memchr(colon + 1, ':', (size_t)(end - colon - 1));
+}
+
+static bool entry_is_valid(const struct zk_acl *entry) {
+    uint32_t address, mask;
+    if (is(entry->id.scheme, "world")) return is(entry->id.id, "anyone");
+    if (is(entry->id.scheme, "digest")) return is_digest(entry->id.id);
+    if (is(entry->id.scheme, "ip")) return read_address(entry->id.id, &address, &mask);
+    return is(entry->id.scheme, "x509") && entry->id.id.size > 0;
+}
+
+/* Adds an entry unless one just like it is there. */
+static void add_once(struct bytes *out, int32_t *count, const struct zk_acl *entry) {
+    struct zk_acl other;
+    struct zk_acls left = {out->at, out->used, *count};
+    while (zk_acls_next(&left, &other))
+        if (other.perms == entry->perms && zk_text_equal(other.id.scheme, entry->id.scheme) &&
+            zk_text_equal(other.id.id, entry->id.id))
+            return;
+    zk_write_acl(out, entry);
+    ++*count;
+}
+
+/* `auth` stands for everybody whom the connection has shown itself to be. */
+static bool add_identities(struct bytes *out, int32_t *count, int32_t perms,
+                           const struct zk_clients *identities) {
+    bool any = false;
+    struct zk_client identity;
+    for (struct zk_clients left = *identities; zk_clients_next(&left, &identity);) {
+        bool proven = is(identity.scheme, "digest") || is(identity.scheme, "sasl") ||
+                      is(identity.scheme, "x509");
+        if (!proven) continue;
+        add_once(out, count, &(struct zk_acl){perms, {identity.scheme, identity.user}});
+        any = true;
+    }
+    return any;
+}
+
+bool acl_prepare(struct tree *tree, struct zk_acls given, const struct zk_clients *identities,
+                 struct zk_acls *kept) {
+    const struct acl *open = &tree->acls.at[ACL_OPEN];
+    if (given.count == 1 && given.size == open->size &&
+        memcmp(given.at, open->bytes, given.size) == 0) {
+        *kept = given;
+        return true;
+    }
+    struct bytes *out = &tree->scratch;
+    struct zk_acl entry;
+    int32_t count = 0;
+    out->used = 0;
+    if (given.count <= 0) return false;
+    while (zk_acls_next(&given, &entry)) {
+        if (is(entry.id.scheme, "auth")) {
+            if (!add_identities(out, &count, entry.perms, identities)) return false;
+        } else if (entry_is_valid(&entry)) {
+            add_once(out, &count, &entry);
+        } else {
+            return false;
+        }
+    }
+    *kept = (struct zk_acls){out->at, out->used, count};
+    return true;
+}
+
+/* ---- Keeping ---- */
+
+struct zk_acls acl_list(const struct tree *tree, uint32_t acl) {
+    const struct acl *a = &tree->acls.at[acl];
+    return (struct zk_acls){a->bytes, a->size, a->count};
+}
+
+static uint32_t free_place(struct acl_lists *acls) {
+    uint32_t place = acls->free_place;
+    if (place) {
+        acls->free_place = acls->at[place].size;
+        return place;
+    }
+    acls->at = grown(acls->at, &acls->room, acls->places + 2, sizeof *acls->at);
+    return ++acls->places;
+}
+
+uint32_t acl_take(struct tree *tree, const struct zk_acls *list) {
+    struct acl_lists *acls = &tree->acls;
+    uint32_t hash = hash_bytes(list->at, list->size, tree->seed), place;
+    for (struct probe p = table_probe(&acls->index, hash); (place = table_next(&acls->index, &p));)
+        if (acls->at[place].size == list->size &&
+            memcmp(acls->at[place].bytes, list->at, list->size) == 0) {
+            acls->at[place].refs++;
+            return place;
+        }
+    place = free_place(acls);
+    acls->at[place] = (struct acl){.bytes = malloc(list->size + 1),
+                                   .size = (uint32_t)list->size,
+                                   .refs = 1,
+                                   .count = list->count,
+                                   .hash = hash};
+    cv_assert(acls->at[place].bytes);
+    memcpy(acls->at[place].bytes, list->at, list->size);
+    table_add(&acls->index, hash, place);
+    return place;
+}
+
+void acl_share(struct tree *tree, uint32_t acl) { tree->acls.at[acl].refs++; }
+
+void acl_drop(struct tree *tree, uint32_t acl) {
+    struct acl_lists *acls = &tree->acls;
+    struct acl *a = &acls->at[acl];
+    cv_assert(a->refs);
+    if (--a->refs) return;
+    table_remove(&acls->index, a->hash, acl);
+    free(a->bytes);
+    *a = (struct acl){.size = acls->free_place};
+    acls->free_place = acl;
+}

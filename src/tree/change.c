@@ -1,0 +1,183 @@
+/* The changes: create, delete, new data.  Each leaves a note of how to take it back, for a multi
+ * whose later part fails; what was deleted or replaced is kept until it is known which it is. */
+#include "base/grow.h"
+#include "tree/tree.h"
+
+enum undo_kind { UNDO_CREATE, UNDO_DELETE, UNDO_DATA };
+
+struct undo {
+    enum undo_kind kind;
+    node_id id;
+    struct node before; /* the parent of what was created or deleted; else the node */
+};
+
+static void note(struct tree *tree, enum undo_kind kind, node_id id, const struct node *before) {
+    tree->undo = grown(tree->undo, &tree->undo_room, tree->undos + 1, sizeof *tree->undo);
+    tree->undo[tree->undos++] = (struct undo){kind, id, *before};
+}
+
+static void tell(struct tree *tree, int32_t type, const struct node *node, struct zk_text path) {
+    uint32_t parent_acl = node->parent ? tree->node[node->parent].acl : node->acl;
+    tree->event = grown(tree->event, &tree->event_room, tree->events + 1, sizeof *tree->event);
+    tree->event[tree->events++] =
+        (struct tree_event){type, tree->texts.used, (size_t)path.size, node->acl, parent_acl};
+    memcpy(bytes_extend(&tree->texts, (size_t)path.size), path.at, (size_t)path.size);
+    acl_share(tree, node->acl); /* it may outlive the node */
+    acl_share(tree, parent_acl);
+}
+
+void tree_forget_events(struct tree *tree) {
+    for (size_t i = 0; i < tree->events; i++) {
+        acl_drop(tree, tree->event[i].acl);
+        acl_drop(tree, tree->event[i].parent_acl);
+    }
+    tree->events = 0;
+    tree->texts.used = 0;
+}
+
+static char *text_of(struct zk_text name, struct zk_text data) {
+    size_t data_size = data.size > 0 ? (size_t)data.size : 0;
+    char *text = malloc((size_t)name.size + data_size + 1);
+    cv_assert(text);
+    if (name.size) memcpy(text, name.at, (size_t)name.size);
+    if (data_size) memcpy(text + name.size, data.at, data_size);
+    return text;
+}
+
+static int64_t size_of(struct zk_text data) { return data.size > 0 ? data.size : 0; }
+
+static void note_perishable(struct tree *tree, node_id id) {
+    tree->perishable = grown(tree->perishable, &tree->perishable_room, tree->perishables + 1,
+                             sizeof *tree->perishable);
+    tree->perishable[tree->perishables++] = id;
+}
+
+static bool may_perish(const struct node *node) {
+    return node->owner == TREE_CONTAINER || node_is_ttl(node);
+}
+
+void tree_loaded(struct tree *tree, node_id id, struct zk_text path) {
+    if (may_perish(&tree->node[id])) note_perishable(tree, id);
+    quota_loaded(tree, path);
+}
+
+node_id change_create(struct tree *tree, const struct creation *c) {
+    const char *slash = memrchr(c->path.at, '/', (size_t)c->path.size);
+    struct zk_text name = {slash + 1, (int32_t)(c->path.at + c->path.size - slash - 1)};
+    node_id id = node_new(tree);
+    note(tree, UNDO_CREATE, id, &tree->node[c->parent]);
+    tree->node[id] = (struct node){
+        .czxid = c->zxid,
+        .mzxid = c->zxid,
+        .pzxid = c->zxid,
+        .ctime = c->time,
+        .mtime = c->time,
+        .owner = c->owner,
+        .text = text_of(name, c->data),
+        .name_size = (uint32_t)name.size,
+        .data_size = c->data.size,
+        .hash = tree_hash(tree, c->path),
+        .acl = acl_take(tree, &c->acl),
+    };
+    struct node *parent = &tree->node[c->parent];
+    parent->creates = (int32_t)((uint32_t)parent->creates + 1);
+    parent->pzxid = c->zxid;
+    node_link(tree, id, c->parent);
+    if (may_perish(&tree->node[id])) note_perishable(tree, id);
+    quota_count(tree, c->path, 1, size_of(c->data));
+    quota_created(tree, id, c->path);
+    tell(tree, ZK_NODE_CREATED, &tree->node[id], c->path);
+    return id;
+}
+
+void change_delete(struct tree *tree, node_id id, struct zk_text path, int64_t zxid) {
+    struct node *node = &tree->node[id], *parent = &tree->node[node->parent];
+    note(tree, UNDO_DELETE, id, parent);
+    quota_deleted(tree, path);
+    tell(tree, ZK_NODE_DELETED, node, path);
+    node_unlink(tree, id);
+    parent->pzxid = zxid;
+    quota_count(tree, path, -1, -size_of(node_data(node)));
+}
+
+void change_data(struct tree *tree, node_id id, struct zk_text path, struct zk_text data,
+                 int64_t zxid, int64_t time) {
+    struct node *node = &tree->node[id];
+    int64_t more = size_of(data) - size_of(node_data(node));
+    note(tree, UNDO_DATA, id, node);
+    node->text = text_of(node_name(node), data);
+    node->data_size = data.size;
+    node->version = (int32_t)((uint32_t)node->version + 1);
+    node->mzxid = zxid;
+    node->mtime = time;
+    tree->bytes += more;
+    quota_count(tree, path, 0, more);
+    tell(tree, ZK_NODE_DATA_CHANGED, node, path);
+}
+
+void changes_keep(struct tree *tree) {
+    for (size_t i = 0; i < tree->undos; i++) {
+        struct undo *undo = &tree->undo[i];
+        if (undo->kind == UNDO_DELETE) node_free(tree, undo->id);
+        if (undo->kind == UNDO_DATA) free(undo->before.text);
+    }
+    tree->undos = 0;
+}
+
+/* ---- Taking back ---- */
+
+static struct zk_text path_of(struct tree *tree, node_id id) {
+    tree->scratch.used = 0;
+    tree_path(tree, id, &tree->scratch);
+    return (struct zk_text){(const char *)tree->scratch.at, (int32_t)tree->scratch.used};
+}
+
+/* The counts of the parent; its children have been put right by linking. */
+static void restore_parent(struct tree *tree, node_id parent, const struct node *before) {
+    tree->node[parent].creates = before->creates;
+    tree->node[parent].pzxid = before->pzxid;
+}
+
+static void take_back_create(struct tree *tree, const struct undo *undo) {
+    struct node *node = &tree->node[undo->id];
+    struct zk_text path = path_of(tree, undo->id);
+    quota_deleted(tree, path);
+    node_unlink(tree, undo->id);
+    quota_count(tree, path, -1, -size_of(node_data(node)));
+    restore_parent(tree, node->parent, &undo->before);
+    node_free(tree, undo->id);
+}
+
+static void take_back_delete(struct tree *tree, const struct undo *undo) {
+    struct node *node = &tree->node[undo->id];
+    node_link(tree, undo->id, node->parent);
+    struct zk_text path = path_of(tree, undo->id);
+    quota_count(tree, path, 1, size_of(node_data(node)));
+    quota_created(tree, undo->id, path);
+    restore_parent(tree, node->parent, &undo->before);
+}
+
+static void take_back_data(struct tree *tree, const struct undo *undo) {
+    struct node *node = &tree->node[undo->id];
+    int64_t less = size_of(node_data(&undo->before)) - size_of(node_data(node));
+    free(node->text);
+    node->text = undo->before.text;
+    node->data_size = undo->before.data_size;
+    node->version = undo->before.version;
+    node->mzxid = undo->before.mzxid;
+    node->mtime = undo->before.mtime;
+    tree->bytes += less;
+    quota_count(tree, path_of(tree, undo->id), 0, less);
+}
+
+void changes_take_back(struct tree *tree) {
+    while (tree->undos) {
+        const struct undo *undo = &tree->undo[--tree->undos];
+        switch (undo->kind) {
+        case UNDO_CREATE: take_back_create(tree, undo); break;
+        case UNDO_DELETE: take_back_delete(tree, undo); break;
+        case UNDO_DATA: take_back_data(tree, undo); break;
+        }
+    }
+    tree_forget_events(tree);
+}

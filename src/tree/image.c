@@ -1,0 +1,258 @@
+/* All of the tree as bytes, for snapshots: sessions, ACLs, then nodes with parents before their
+ * children, each with the number of levels to go up from the one before it.  Numbers are
+ * big-endian, as on the wire.  What is read has been checked by whoever keeps it, but is not
+ * believed: a wrong number is an error, never a wrong address. */
+#include "base/grow.h"
+#include "tree/tree.h"
+
+#define MAGIC "conclave tree 1\n"
+enum { MAGIC_SIZE = sizeof MAGIC - 1, PIECE = 1 << 16, TEXT_MAX = 1 << 30 };
+
+#define NODE_NUMBERS(F)                                                                            \
+    F(i64, czxid)                                                                                  \
+    F(i64, mzxid)                                                                                  \
+    F(i64, pzxid)                                                                                  \
+    F(i64, ctime)                                                                                  \
+    F(i64, mtime)                                                                                  \
+    F(i64, owner)                                                                                  \
+    F(i32, version)                                                                                \
+    F(i32, creates)                                                                                \
+    F(i32, aversion)
+
+/* ---- Writing ---- */
+
+struct sink {
+    struct bytes out;
+    tree_write_fn *write;
+    void *context;
+    bool failed;
+};
+
+static void flush(struct sink *sink, size_t least) {
+    if (sink->out.used < least) return;
+    if (!sink->failed && sink->write(sink->context, sink->out.at, sink->out.used) != 0)
+        sink->failed = true;
+    sink->out.used = 0;
+}
+
+static void write_i64(struct bytes *out, int64_t value) {
+    zk_store_i64(bytes_extend(out, sizeof value), &value);
+}
+
+static void write_sessions(const struct tree *tree, struct sink *sink) {
+    const struct sessions *s = &tree->sessions;
+    zk_write_i32(&sink->out, (int32_t)s->count);
+    for (uint32_t place = 1; place <= s->places; place++) {
+        const struct session *session = &s->at[place];
+        if (!session->id) continue;
+        write_i64(&sink->out, session->id);
+        zk_write_i32(&sink->out, session->timeout_ms);
+        memcpy(bytes_extend(&sink->out, TREE_PASSWORD_SIZE), session->password, TREE_PASSWORD_SIZE);
+        flush(sink, PIECE);
+    }
+}
+
+static void write_acls(const struct tree *tree, struct sink *sink) {
+    zk_write_i32(&sink->out, (int32_t)tree->acls.places);
+    for (uint32_t place = 1; place <= tree->acls.places; place++) {
+        const struct acl *acl = &tree->acls.at[place];
+        zk_write_i32(&sink->out, acl->refs ? acl->count : 0);
+        zk_write_text(&sink->out, (struct zk_text){(const char *)acl->bytes,
+                                                   acl->refs ? (int32_t)acl->size : 0});
+        flush(sink, PIECE);
+    }
+}
+
+#define WRITE_i64          write_i64
+#define WRITE_i32          zk_write_i32
+#define WRITE_(TYPE, NAME) WRITE_##TYPE(out, node->NAME);
+
+static void write_node(const struct node *node, uint32_t up, struct bytes *out) {
+    zk_write_i32(out, (int32_t)up);
+    NODE_NUMBERS(WRITE_)
+    zk_write_i32(out, (int32_t)node->acl);
+    zk_write_text(out, node_name(node));
+    zk_write_text(out, node_data(node));
+}
+
+int tree_save(const struct tree *tree, tree_write_fn *write, void *context) {
+    struct sink sink = {.write = write, .context = context};
+    memcpy(bytes_extend(&sink.out, MAGIC_SIZE), MAGIC, MAGIC_SIZE);
+    write_i64(&sink.out, tree->zxid);
+    write_sessions(tree, &sink);
+    write_acls(tree, &sink);
+    zk_write_i32(&sink.out, (int32_t)tree->nodes);
+    uint32_t up = 0;
+    for (node_id id = TREE_ROOT; id && !sink.failed; id = tree_walk(tree, TREE_ROOT, id, &up)) {
+        write_node(&tree->node[id], up, &sink.out);
+        flush(&sink, PIECE);
+    }
+    flush(&sink, 1);
+    bytes_close(&sink.out);
+    return sink.failed ? -1 : 0;
+}
+
+/* ---- Reading ---- */
+
+struct source {
+    tree_read_fn *read;
+    void *context;
+    const char *why; /* it failed */
+    uint32_t *acl;   /* numbers of the image -> of the tree */
+    uint32_t acls;
+    struct bytes path; /* of the node that was read last */
+    node_id last;
+};
+
+static bool fail(struct source *source, const char *why) {
+    if (!source->why) source->why = why;
+    return false;
+}
+
+static bool take(struct source *source, void *bytes, size_t size) {
+    if (source->why) return false;
+    return source->read(source->context, bytes, size) == 0 || fail(source, "it ends too early");
+}
+
+static int32_t read_i32(struct source *source) {
+    unsigned char raw[4] = {0};
+    int32_t value;
+    take(source, raw, sizeof raw);
+    zk_read_i32(&(struct zk_in){raw, raw + sizeof raw}, &value);
+    return value;
+}
+
+static int64_t read_i64(struct source *source) {
+    unsigned char raw[8] = {0};
+    int64_t value;
+    take(source, raw, sizeof raw);
+    zk_read_i64(&(struct zk_in){raw, raw + sizeof raw}, &value);
+    return value;
+}
+
+static bool read_sessions(struct tree *tree, struct source *source) {
+    int32_t count = read_i32(source);
+    for (int32_t i = 0; i < count && !source->why; i++) {
+        unsigned char password[TREE_PASSWORD_SIZE];
+        int64_t id = read_i64(source);
+        int32_t timeout_ms = read_i32(source);
+        if (!take(source, password, sizeof password)) return false;
+        if (!id || session_find(tree, id)) return fail(source, "a session is there twice");
+        session_add(tree, id, timeout_ms, password);
+    }
+    return !source->why;
+}
+
+static bool read_acl(struct tree *tree, struct source *source, uint32_t number) {
+    struct zk_acls list = {.count = read_i32(source)};
+    struct zk_acl entry;
+    int32_t size = read_i32(source);
+    if (size < 0 || size > TEXT_MAX) return fail(source, "an ACL has no size");
+    list.size = (size_t)size;
+    tree->scratch.used = 0;
+    unsigned char *bytes = bytes_extend(&tree->scratch, list.size + 1);
+    if (!take(source, bytes, list.size)) return false;
+    list.at = bytes;
+    if (!list.count) return true; /* a place that was free */
+    struct zk_in in = zk_in_of(bytes, list.size);
+    for (int32_t i = 0; i < list.count; i++)
+        if (!zk_read_acl(&in, &entry)) return fail(source, "an ACL is malformed");
+    if (zk_left(&in)) return fail(source, "an ACL is too long");
+    source->acl[number] = acl_take(tree, &list);
+    return true;
+}
+
+static bool read_acls(struct tree *tree, struct source *source) {
+    int32_t count = read_i32(source);
+    size_t room = 0;
+    for (int32_t i = 1; i <= count && !source->why; i++) {
+        source->acl = grown(source->acl, &room, (size_t)i + 1, sizeof *source->acl);
+        source->acls = (uint32_t)i;
+        source->acl[i] = 0;
+        read_acl(tree, source, (uint32_t)i);
+    }
+    return !source->why;
+}
+
+#define READ_(TYPE, NAME) node.NAME = read_##TYPE(source);
+
+/* Goes up from the last node and returns the parent of the next, whose path is then in `path`. */
+static node_id climb(struct tree *tree, struct source *source, int32_t up) {
+    node_id id = source->last;
+    for (; up > 0 && id; up--) {
+        source->path.used -= id == TREE_ROOT ? 0 : tree->node[id].name_size + 1;
+        id = tree->node[id].parent;
+    }
+    return up == 0 ? id : 0;
+}
+
+static bool read_node(struct tree *tree, struct source *source, bool is_root) {
+    node_id parent = climb(tree, source, read_i32(source));
+    struct node node = {0};
+    NODE_NUMBERS(READ_)
+    uint32_t acl = (uint32_t)read_i32(source);
+    int32_t name_size = read_i32(source);
+    if (source->why) return false;
+    if (!is_root && (!parent || node_is_ephemeral(&tree->node[parent])))
+        return fail(source, "a node has no parent");
+    if (acl < 1 || acl > source->acls || !source->acl[acl])
+        return fail(source, "a node has no ACL");
+    if (name_size < (is_root ? 0 : 1) || name_size > TEXT_MAX)
+        return fail(source, "a name has no size");
+    size_t before = source->path.used;
+    unsigned char *name = bytes_extend(&source->path, (size_t)name_size + !is_root);
+    if (!is_root) *name++ = '/';
+    take(source, name, (size_t)name_size);
+    node.data_size = read_i32(source);
+    if (node.data_size < -1 || node.data_size > TEXT_MAX) return fail(source, "data has no size");
+    if (node_is_ephemeral(&node) && !session_find(tree, node.owner))
+        return fail(source, "an ephemeral node has no session");
+    struct zk_text path = {(const char *)source->path.at, (int32_t)source->path.used};
+    if (!source->why && !is_root && (tree_find(tree, path) || !zk_path_valid(path)))
+        return fail(source, "a path is there twice, or is none");
+    size_t data_size = node.data_size > 0 ? (size_t)node.data_size : 0;
+    node.text = malloc((size_t)name_size + data_size + 1);
+    cv_assert(node.text);
+    memcpy(node.text, source->path.at + before + !is_root, (size_t)name_size);
+    node.name_size = (uint32_t)name_size;
+    if (!take(source, node.text + name_size, data_size)) return free(node.text), false;
+    node.acl = source->acl[acl];
+    acl_share(tree, node.acl);
+    node.hash = is_root ? tree_hash(tree, zk_text_of("/")) : tree_hash(tree, path);
+    node_id id = node_new(tree);
+    tree->node[id] = node;
+    node_link(tree, id, parent);
+    tree_loaded(tree, id, path);
+    source->last = id;
+    return true;
+}
+
+/* The nodes and lists that a new tree begins with are replaced by those of the image. */
+static void make_empty(struct tree *tree) {
+    uint64_t seed = tree->seed;
+    struct tree_rules rules = tree->rules;
+    tree_close(tree);
+    cv_assert(tree_open_empty(tree, seed) == 0);
+    tree->rules = rules;
+}
+
+int tree_load(struct tree *tree, tree_read_fn *read, void *context, const char **why) {
+    struct source source = {.read = read, .context = context};
+    char magic[MAGIC_SIZE] = {0};
+    make_empty(tree);
+    take(&source, magic, sizeof magic);
+    if (memcmp(magic, MAGIC, MAGIC_SIZE) != 0) fail(&source, "it is no tree");
+    tree->zxid = read_i64(&source);
+    if (read_sessions(tree, &source) && read_acls(tree, &source)) {
+        int32_t count = read_i32(&source);
+        if (count < 1) fail(&source, "there is no root");
+        if (!source.why) table_reserve(&tree->index, count < 1 << 24 ? (uint32_t)count : 1 << 24);
+        for (int32_t i = 0; i < count && !source.why; i++) read_node(tree, &source, i == 0);
+    }
+    for (uint32_t i = 1; i <= source.acls; i++) /* the nodes have their own shares by now */
+        if (source.acl[i] && source.acl[i] != ACL_OPEN) acl_drop(tree, source.acl[i]);
+    free(source.acl);
+    bytes_close(&source.path);
+    *why = source.why;
+    return source.why ? -1 : 0;
+}

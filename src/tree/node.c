@@ -1,0 +1,210 @@
+/* Nodes: one flat array of them, an index from the hash of the whole path, and links.
+ *
+ * One probe of the index finds a node however deep it is; that it is the right one is seen by going
+ * up from it, name by name. */
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "tree/tree.h"
+
+#define RESERVE ((size_t)1 << 38)
+
+/* The list world:anyone with these permissions. */
+static uint32_t anyone(struct tree *tree, int32_t permissions) {
+    struct bytes out = {0};
+    zk_write_acl(&out, &(struct zk_acl){permissions, {zk_text_of("world"), zk_text_of("anyone")}});
+    uint32_t acl = acl_take(tree, &(struct zk_acls){out.at, out.used, 1});
+    bytes_close(&out);
+    return acl;
+}
+
+static node_id found(struct tree *tree, node_id parent, const char *path, const char *name) {
+    node_id id = node_new(tree);
+    tree->node[id] = (struct node){.text = strdup(name),
+                                   .name_size = (uint32_t)strlen(name),
+                                   .hash = tree_hash(tree, zk_text_of(path)),
+                                   .acl = ACL_OPEN};
+    cv_assert(tree->node[id].text);
+    acl_share(tree, ACL_OPEN);
+    node_link(tree, id, parent);
+    return id;
+}
+
+/* With the one list that is always there, and no node. */
+int tree_open_empty(struct tree *tree, uint64_t seed) {
+    *tree = (struct tree){.seed = seed};
+    if (arena_open(&tree->node_arena, RESERVE) != 0) return -1;
+    tree->node = (struct node *)(void *)tree->node_arena.base;
+    arena_extend(&tree->node_arena, sizeof(struct node)); /* number 0 is none */
+    cv_assert(anyone(tree, ACL_ALL) == ACL_OPEN);
+    return 0;
+}
+
+int tree_open(struct tree *tree, uint64_t seed) {
+    if (tree_open_empty(tree, seed) != 0) return -1;
+    found(tree, 0, "/", "");
+    node_id top = found(tree, TREE_ROOT, "/zookeeper", "zookeeper");
+    found(tree, top, "/zookeeper/quota", "quota");
+    struct node *config = &tree->node[found(tree, top, "/zookeeper/config", "config")];
+    config->version = -1;
+    acl_drop(tree, config->acl);
+    config->acl = anyone(tree, ACL_READ);
+    return 0;
+}
+
+void tree_close(struct tree *tree) {
+    size_t places = tree->node_arena.used / sizeof(struct node);
+    for (size_t i = 1; i < places; i++) free(tree->node[i].text);
+    for (uint32_t i = 1; i <= tree->acls.places; i++) free(tree->acls.at[i].bytes);
+    free(tree->acls.at);
+    free(tree->sessions.at);
+    table_close(&tree->index);
+    table_close(&tree->acls.index);
+    table_close(&tree->sessions.index);
+    bytes_close(&tree->texts);
+    bytes_close(&tree->scratch);
+    bytes_close(&tree->name);
+    free(tree->event);
+    free(tree->undo);
+    free(tree->perishable);
+    arena_close(&tree->node_arena);
+}
+
+/* ---- Finding ---- */
+
+uint32_t tree_hash(const struct tree *tree, struct zk_text path) {
+    return hash_bytes(path.at, path.size > 0 ? (size_t)path.size : 0, tree->seed);
+}
+
+/* Whether the names from the node upwards are those of the path from its end. */
+static bool is_at(const struct tree *tree, const struct node *node, struct zk_text path) {
+    const char *end = path.at + path.size;
+    for (; node->parent; node = &tree->node[node->parent]) {
+        if (end - path.at <= (ptrdiff_t)node->name_size) return false;
+        end -= node->name_size;
+        if (memcmp(end, node->text, node->name_size) != 0 || *--end != '/') return false;
+    }
+    return end == path.at;
+}
+
+node_id tree_find(const struct tree *tree, struct zk_text path) {
+    if (path.size == 0 || (path.size == 1 && path.at[0] == '/')) return TREE_ROOT;
+    if (path.size < 0) return 0;
+    uint32_t hash = tree_hash(tree, path);
+    node_id id;
+    for (struct probe p = table_probe(&tree->index, hash); (id = table_next(&tree->index, &p));)
+        if (id != TREE_ROOT && is_at(tree, &tree->node[id], path)) return id;
+    return 0;
+}
+
+void tree_path(const struct tree *tree, node_id id, struct bytes *out) {
+    size_t size = 0;
+    for (node_id i = id; tree->node[i].parent; i = tree->node[i].parent)
+        size += tree->node[i].name_size + 1;
+    if (size == 0) {
+        *bytes_extend(out, 1) = '/';
+        return;
+    }
+    unsigned char *end = bytes_extend(out, size) + size;
+    for (node_id i = id; tree->node[i].parent; i = tree->node[i].parent) {
+        end -= tree->node[i].name_size;
+        memcpy(end, tree->node[i].text, tree->node[i].name_size);
+        *--end = '/';
+    }
+}
+
+node_id tree_walk(const struct tree *tree, node_id top, node_id id, uint32_t *up) {
+    *up = 0;
+    if (node_children(&tree->node[id])) return tree->node[id].first_child;
+    for (; id != top; id = tree->node[id].parent) {
+        ++*up;
+        if (tree->node[id].next) return tree->node[id].next;
+    }
+    return 0;
+}
+
+uint32_t tree_descendants(const struct tree *tree, node_id id) {
+    if (id == TREE_ROOT) return tree->nodes - 1;
+    uint32_t count = 0, up;
+    for (node_id i = id; (i = tree_walk(tree, id, i, &up));) count++;
+    return count;
+}
+
+void tree_stat(const struct node *node, struct zk_stat *stat) {
+    uint32_t children = node_children(node);
+    *stat = (struct zk_stat){
+        .czxid = node->czxid,
+        .mzxid = node->mzxid,
+        .ctime = node->ctime,
+        .mtime = node->mtime,
+        .version = node->version,
+        .cversion = (int32_t)(2 * (uint32_t)node->creates - children), /* creates + deletes */
+        .aversion = node->aversion,
+        .ephemeral_owner = node_is_ephemeral(node) ? node->owner : 0,
+        .data_length = node->data_size > 0 ? node->data_size : 0,
+        .num_children = (int32_t)children,
+        .pzxid = node->pzxid,
+    };
+}
+
+/* ---- Keeping ---- */
+
+node_id node_new(struct tree *tree) {
+    node_id id = tree->free_nodes;
+    if (id) {
+        tree->free_nodes = tree->node[id].next;
+        tree->node[id] = (struct node){0};
+        return id;
+    }
+    size_t place = tree->node_arena.used / sizeof(struct node);
+    cv_assert(place < UINT32_MAX);
+    arena_extend(&tree->node_arena, sizeof(struct node));
+    return (node_id)place;
+}
+
+void node_free(struct tree *tree, node_id id) {
+    struct node *node = &tree->node[id];
+    acl_drop(tree, node->acl);
+    free(node->text);
+    *node = (struct node){.next = tree->free_nodes};
+    tree->free_nodes = id;
+}
+
+static int64_t weight(const struct node *node) {
+    return node->name_size + (node->data_size > 0 ? node->data_size : 0);
+}
+
+void node_link(struct tree *tree, node_id id, node_id parent) {
+    struct node *node = &tree->node[id], *above = &tree->node[parent];
+    node->parent = parent;
+    table_add(&tree->index, node->hash, id);
+    tree->nodes++;
+    tree->bytes += weight(node);
+    if (node_is_ephemeral(node)) {
+        session_own(tree, id);
+        tree->ephemerals++;
+    }
+    if (!parent) return;
+    node->prev = 0;
+    node->next = above->first_child;
+    if (node->next) tree->node[node->next].prev = id;
+    above->first_child = id;
+    above->children++;
+}
+
+void node_unlink(struct tree *tree, node_id id) {
+    struct node *node = &tree->node[id], *above = &tree->node[node->parent];
+    table_remove(&tree->index, node->hash, id);
+    tree->nodes--;
+    tree->bytes -= weight(node);
+    if (node_is_ephemeral(node)) {
+        session_disown(tree, id);
+        tree->ephemerals--;
+    }
+    if (node->prev)
+        tree->node[node->prev].next = node->next;
+    else
+        above->first_child = node->next;
+    if (node->next) tree->node[node->next].prev = node->prev;
+    above->children--;
+}
