@@ -2,6 +2,8 @@
 
 #include <netdb.h>
 
+#include "net/tls.h"
+
 enum { ROOM = 1 << 16 };
 
 int net_open(uv_loop_t *loop) {
@@ -68,7 +70,9 @@ static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer) {
 
 static void bytes_came(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buffer) {
     struct net_stream *stream = (struct net_stream *)tcp;
-    if (size > 0)
+    if (size > 0 && stream->tls)
+        tls_receive(stream, (const unsigned char *)buffer->base, (size_t)size);
+    else if (size > 0)
         stream->on_bytes(stream, (const unsigned char *)buffer->base, (size_t)size);
     else if (size < 0)
         stream->on_end(stream);
@@ -85,8 +89,7 @@ void net_read(struct net_stream *stream, bool wanted) {
 
 /* ---- Sending ---- */
 
-/* A connection that is idle keeps little. */
-static void shrink(struct bytes *bytes) {
+void net_shrink(struct bytes *bytes) {
     enum { KEPT = 1024 };
     bytes->used = 0;
     if (bytes->room > KEPT) bytes_close(bytes);
@@ -94,7 +97,7 @@ static void shrink(struct bytes *bytes) {
 
 static void write_done(uv_write_t *write, int status) {
     struct net_stream *stream = write->data;
-    shrink(&stream->sending);
+    net_shrink(&stream->sending);
     if (stream->closing) return;
     if (status != 0) {
         stream->on_end(stream);
@@ -107,6 +110,11 @@ static void write_done(uv_write_t *write, int status) {
 void net_flush(struct net_stream *stream) {
     struct bytes *out = &stream->out;
     if (stream->closing || stream->sending.used) return;
+    if (stream->tls) out = tls_seal(stream);
+    if (!out) {
+        stream->on_end(stream);
+        return;
+    }
     if (out->used) {
         uv_buf_t buffer = uv_buf_init((char *)out->at, (unsigned)out->used);
         int sent = uv_try_write((uv_stream_t *)&stream->tcp, &buffer, 1);
@@ -115,7 +123,7 @@ void net_flush(struct net_stream *stream) {
             return;
         }
         if (sent == (int)out->used) {
-            shrink(out);
+            net_shrink(out);
         } else {
             stream->sending = *out;
             *out = (struct bytes){0};
@@ -133,6 +141,7 @@ void net_flush(struct net_stream *stream) {
 
 static void closed(uv_handle_t *handle) {
     struct net_stream *stream = (struct net_stream *)handle;
+    tls_end(stream);
     bytes_close(&stream->out);
     bytes_close(&stream->sending);
     stream->on_closed(stream);

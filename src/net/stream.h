@@ -17,7 +17,10 @@ struct net_stream {
     struct bytes out;            /* to be sent */
     struct bytes sending;        /* handed to the system, which has not taken it all */
     bool reading, closing, over; /* over: close when all is sent */
+    struct tls_session *tls;     /* NULL: bytes go as they are; see net/tls.h */
     void (*on_bytes)(struct net_stream *stream, const unsigned char *bytes, size_t size);
+    /* With TLS, before the first byte: all is well, or on_end is next, and why */
+    void (*on_secured)(struct net_stream *stream, const char *failure);
     void (*on_drained)(struct net_stream *stream); /* what could not be sent at once has been */
     void (*on_end)(struct net_stream *stream); /* the other end has gone, or all is sent: close */
     void (*on_closed)(struct net_stream *stream); /* last of all: its memory may go */
@@ -45,6 +48,8 @@ void net_flush(struct net_stream *stream);
 static inline size_t net_unsent(const struct net_stream *stream) {
     return stream->out.used + stream->sending.used;
 }
+/* Empties what has been sent: a connection that is idle keeps little. */
+void net_shrink(struct bytes *bytes);
 void net_close(struct net_stream *stream);
 /* Reads no more, and calls on_end once what is to be sent has been. */
 void net_close_after(struct net_stream *stream);

@@ -90,6 +90,7 @@ static int list_segments(struct log *log) {
 /* ---- Reading one ---- */
 
 struct view { /* of a segment in memory */
+    int file;
     const unsigned char *base;
     uint64_t size, key;
     char name[NAME_SIZE];
@@ -118,9 +119,17 @@ static bool any_batch_behind(const struct view *view, uint64_t at) {
     return false;
 }
 
+/* Room that was never written need not be read: the file system knows where it is. */
 static bool all_zero(const struct view *view, uint64_t at) {
-    while (at < view->size && !view->base[at]) at++;
-    return at >= view->size;
+    while (at < view->size) {
+        off_t data = lseek(view->file, (off_t)at, SEEK_DATA);
+        if (data < 0 && errno == ENXIO) return true;
+        off_t hole = data < 0 ? -1 : lseek(view->file, data, SEEK_HOLE);
+        uint64_t end = hole < 0 ? view->size : (uint64_t)hole;
+        for (at = data < 0 ? at : (uint64_t)data; at < end && at < view->size; at++)
+            if (view->base[at]) return false;
+    }
+    return true;
 }
 
 static int read_header(struct log *log, struct view *view, uint64_t first) {
@@ -141,22 +150,19 @@ static int read_header(struct log *log, struct view *view, uint64_t first) {
 static int map(struct log *log, struct view *view, uint64_t first) {
     struct stat about;
     segment_name(view->name, first);
-    int file = openat(log->directory, view->name, O_RDONLY | O_CLOEXEC);
-    if (file < 0 || fstat(file, &about) != 0) {
-        fail_errno(log, "cannot be read", view->name);
-        if (file >= 0) close(file);
-        return -1;
-    }
+    view->file = openat(log->directory, view->name, O_RDONLY | O_CLOEXEC);
+    if (view->file < 0 || fstat(view->file, &about) != 0)
+        return fail_errno(log, "cannot be read", view->name);
     view->size = (uint64_t)about.st_size;
-    view->base = view->size ? mmap(NULL, view->size, PROT_READ, MAP_PRIVATE, file, 0)
+    view->base = view->size ? mmap(NULL, view->size, PROT_READ, MAP_PRIVATE, view->file, 0)
                             : (const unsigned char *)"";
-    close(file);
     if (view->base == MAP_FAILED) return fail_errno(log, "cannot be mapped", view->name);
     return read_header(log, view, first);
 }
 
 static void unmap(struct view *view) {
     if (view->size && view->base != MAP_FAILED) munmap((void *)view->base, view->size);
+    if (view->file >= 0) close(view->file);
 }
 
 /* Goes over the batches of a segment; *at is where they end. */
@@ -193,14 +199,13 @@ static int cut_segment(struct log *log, const struct view *view, uint64_t at) {
 /* What follows the last good batch of a segment: nothing, a torn batch, or damage. */
 static int judge_end(struct log *log, const struct view *view, uint64_t at, bool is_last,
                      bool *cut) {
-    bool damaged = any_batch_behind(view, at) || (!is_last && !all_zero(view, at));
+    if (all_zero(view, at)) return 0;
+    bool damaged = !is_last || any_batch_behind(view, at);
     if (damaged && !log->cut_damage)
         return fail(log,
                     "%s/%s: damaged at offset %" PRIu64 " (entry %" PRIu64
                     "), and there is more behind it; 'conclave recover' says what can be saved",
                     log->path, view->name, at, log->next);
-    if (!is_last && !damaged) return 0;
-    if (all_zero(view, at)) return 0;
     if (cut_segment(log, view, at) != 0) return -1;
     fail(log, "%s/%s: cut at offset %" PRIu64 ": the last batch was not written to its end",
          log->path, view->name, at);

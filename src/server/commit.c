@@ -44,7 +44,8 @@ void commit_propose(struct server *s, struct connection *c, int64_t session, int
                                        .xid = xid,
                                        .op = op,
                                        .begun_us = s->clock_us};
-    if (!uv_is_active((uv_handle_t *)&s->more)) uv_idle_start(&s->more, server_more);
+    if (!s->saving && !s->stopping && !uv_is_active((uv_handle_t *)&s->more))
+        uv_idle_start(&s->more, server_more);
 }
 
 /* ---- Telling ---- */
@@ -112,32 +113,55 @@ static void apply(struct server *s, const struct raft_entry *raw) {
     if (c && !c->stream.closing) answer(s, c, &p, entry.session, err);
 }
 
-/* ---- The turn ---- */
+/* ---- The turn ----
+ *
+ * A disk that answers at once is waited for: that is quicker than to ask a thread.  When it has
+ * been slow, the next batch is left to a thread, and reads go on meanwhile. */
 
-static void save(struct server *s, const struct raft_batch *batch) {
-    if (log_append(&s->log, batch) != 0) {
+static void write_batch(uv_work_t *work) {
+    struct server *s = work->data;
+    uint64_t begun = uv_hrtime();
+    s->save_failed = log_append(&s->log, &s->batch) != 0;
+    s->save_us = (uv_hrtime() - begun) / 1000;
+}
+
+static void finish(struct server *s) {
+    struct raft_entry entry;
+    if (s->save_failed) {
         server_say("error", "%s; what was not acknowledged may be lost, nothing else is",
                    s->log.message);
         _exit(SERVER_EXIT_DISK); /* nothing may be said to anybody any more */
     }
-    raft_saved(&s->raft, batch->first + batch->count - 1);
-    uint64_t before = s->clock_us;
     server_read_clock(s);
-    latency_add(&s->statistics.syncs, s->clock_us - before);
-    if (s->clock_us - before > (uint64_t)s->settings.sync_warning_ms * 1000)
-        server_say("warning", "the disk is slow: writing %u entries took %llu ms", batch->count,
-                   (unsigned long long)(s->clock_us - before) / 1000);
+    latency_add(&s->statistics.syncs, s->save_us);
+    if (s->save_us > (uint64_t)s->settings.sync_warning_ms * 1000)
+        server_say("warning", "the disk is slow: writing %u entries took %llu ms", s->batch.count,
+                   (unsigned long long)s->save_us / 1000);
+    raft_saved(&s->raft, s->batch.first + s->batch.count - 1);
+    while (raft_committed(&s->raft, &entry)) apply(s, &entry);
+    store_snapshot(s, false);
+    store_trim(s);
+}
+
+static void batch_written(uv_work_t *work, int status) {
+    struct server *s = work->data;
+    (void)status;
+    s->saving = false;
+    finish(s);
+    commit_turn(s);
 }
 
 void commit_turn(struct server *s) {
-    struct raft_batch batch;
-    struct raft_entry entry;
-    if (raft_to_save(&s->raft, &batch)) {
-        server_read_clock(s);
-        save(s, &batch);
-        while (raft_committed(&s->raft, &entry)) apply(s, &entry);
-        store_snapshot(s, false);
+    if (!s->saving && raft_to_save(&s->raft, &s->batch)) {
+        s->save.data = s;
+        if (s->save_us <= (uint64_t)s->settings.sync_wait_us || s->stopping) {
+            write_batch(&s->save);
+            finish(s);
+        } else {
+            s->saving = true;
+            uv_queue_work(&s->loop, &s->save, write_batch, batch_written);
+        }
     }
     connections_flush(s);
-    if (!s->raft.open.used) uv_idle_stop(&s->more);
+    if (s->saving || !s->raft.open.used) uv_idle_stop(&s->more);
 }

@@ -55,8 +55,8 @@ void connections_flush(struct server *s) {
         if (c->stream.closing) continue;
         if (net_unsent(&c->stream) > UNSENT_HOPELESS)
             connection_end(c);
-        else if (net_unsent(&c->stream) > UNSENT_MAX)
-            net_read(&c->stream, false); /* it does not take its answers: ask no more of it */
+        else if (c->state != CONNECTION_ENDING)
+            connection_go_on(c); /* what waited for room, if anything did */
     }
     s->dirties = 0;
 }
@@ -150,7 +150,8 @@ static void tidy(struct connection *c) {
 }
 
 void connection_go_on(struct connection *c) {
-    while (c->state == CONNECTION_NEW || c->state == CONNECTION_OPEN) {
+    while ((c->state == CONNECTION_NEW || c->state == CONNECTION_OPEN) &&
+           net_unsent(&c->stream) <= UNSENT_MAX) { /* who takes no answers is not asked for more */
         struct zk_in frame;
         if (c->state == CONNECTION_NEW && c->in.used >= 4 && word_answer(c, c->in.at)) return;
         int status = frame_at(c, c->ahead, &frame);
@@ -182,6 +183,8 @@ void connection_answered(struct connection *c) {
         note_request(c, &header);
         if (!request_answer(c, &header, &frame)) connection_end_after(c);
         c->done = end;
+        if (net_unsent(&c->stream) > UNSENT_HOPELESS) connection_end(c);
+        if (c->stream.closing) return;
     }
     connection_go_on(c);
 }

@@ -97,6 +97,11 @@ struct server {
     struct raft raft;
     struct log log;
     uint64_t log_bytes_at_snapshot, index_at_snapshot, image_bytes;
+    uv_work_t save;
+    struct raft_batch batch; /* that is being saved, or was last */
+    bool saving;             /* by a thread, which has the log until it is done */
+    bool save_failed, trim_due;
+    uint64_t save_us;
     int snapshot_process; /* 0: none is under way */
 
     struct connection **connection; /* by number, from 1 */
@@ -184,6 +189,8 @@ void store_close(struct server *server);
 /* Starts a snapshot in the background when it is time for one. */
 void store_snapshot(struct server *server, bool now);
 void store_snapshot_done(struct server *server);
+/* After one: removes what is no longer needed, when the log is free. */
+void store_trim(struct server *server);
 
 /* ---- words.c ---- */
 

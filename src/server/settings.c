@@ -23,6 +23,7 @@ void settings_default(struct settings *settings) {
         .log_segment_bytes = 65536 * 1024,
         .force_sync = true,
         .sync_warning_ms = 1000,
+        .sync_wait_us = 1000,
         .server_id = -1,
         .init_ticks = 10,
         .sync_ticks = 5,

@@ -75,6 +75,7 @@ struct settings {
     int32_t log_segment_bytes;
     bool force_sync;
     int32_t sync_warning_ms;
+    int32_t sync_wait_us; /* a disk that was quicker is waited for, else a thread does it */
 
     char tls_certificate[SETTINGS_PATH_MAX]; /* PEM files */
     char tls_key[SETTINGS_PATH_MAX];

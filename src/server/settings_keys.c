@@ -89,6 +89,7 @@ static const struct key keys[] = {
     SCALED_("preAllocSize", log_segment_bytes, 1, 1 << 20, 1024),
     YES_("forceSync", force_sync),
     NUMBER_("fsync.warningthresholdms", sync_warning_ms, 0, INT32_MAX),
+    NUMBER_("fsync.waitmicros", sync_wait_us, 0, INT32_MAX),
 
     TEXT_("tls.certificate", tls_certificate),
     TEXT_("tls.key", tls_key),

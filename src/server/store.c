@@ -153,8 +153,10 @@ void store_snapshot(struct server *s, bool now) {
 }
 
 /* The log is kept from the oldest snapshot on, in case newer ones cannot be read. */
-static void trim(struct server *s) {
+void store_trim(struct server *s) {
     struct snapshots found;
+    if (!s->trim_due || s->saving) return;
+    s->trim_due = false;
     if (snapshots_list(&found, s->data_directory, s->settings.data_dir) != 0 || !found.count)
         return;
     snapshots_trim(&found, (size_t)s->settings.snapshots_kept);
@@ -168,7 +170,7 @@ void store_snapshot_done(struct server *s) {
     s->snapshot_process = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         s->statistics.snapshots++;
-        trim(s);
+        s->trim_due = true;
     } else {
         s->statistics.snapshots_failed++;
         server_say("error", "the snapshot was not written; the log is kept instead");
