@@ -13,7 +13,7 @@ CFLAGS  ?= -O3 -g
 LTO     ?= -flto=2 -ffat-lto-objects
 ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wno-format-truncation \
               -Isrc -D_GNU_SOURCE -DCONCLAVE_VERSION='"$(VERSION)"' -pthread $(CFLAGS) $(SANITIZE)
-LDLIBS  := -ljansson -lm -lcrypto -lsystemd -luv -lzstd -pthread
+LDLIBS  := -ljansson -lm -lssl -lcrypto -lsystemd -luv -lzstd -pthread
 
 SOURCES := $(sort $(wildcard src/*/*.c))
 OBJECTS := $(SOURCES:src/%.c=$(B)/obj/%.o) $(B)/obj/cli/explanations.o
@@ -23,13 +23,14 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/uni
 MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,\
              $(sort $(wildcard src/cli/cmd_*.c)))
 
-.PHONY: all run test asan ubsan tsan bench man format clean help deps test-deps install build-tests
+.PHONY: all run tour test asan ubsan tsan bench man format clean help deps test-deps install build-tests
 .DELETE_ON_ERROR:
 
 all: deps $(B)/conclave
 
 help:
-	@echo "make run      a short tour: a lock, its verdict and its diagram"
+	@echo "make run      a server on 127.0.0.1:2181, with its data in $(B)/data"
+	@echo "make tour     the laboratory: a lock, its verdict and its diagram"
 	@echo "make test     build everything and run all tests"
 	@echo "make asan     the same tests with the address sanitizer; make ubsan: undefined behaviour;"
 	@echo "              make tsan: the checker's threads"
@@ -88,6 +89,9 @@ $(B)/tests/%: tests/unit/%.c $(LIBRARY) | test-deps
 
 # ---- Doing ----
 run: all
+	@$(B)/conclave serve --data $(B)/data
+
+tour: all
 	@./scripts/tour $(B)/conclave
 
 build-tests: test-deps $(B)/conclave $(UNIT_TESTS)
