@@ -4,6 +4,7 @@ VERSION := 0.1.0
 # What the build, and what the tests and benchmarks need beyond it: Debian 12 packages.
 BUILD_PACKAGES := gcc libc6-dev libjansson-dev libssl-dev libsystemd-dev libuv1-dev libxxhash-dev libzstd-dev
 BENCH_PACKAGES := g++ jq libsimgrid-dev spin time
+FUZZ_PACKAGES  := clang libclang-rt-14-dev
 TEST_PACKAGES  := binutils clang-format git help2man jq libcmocka-dev libxml2-utils
 
 B       ?= build
@@ -23,7 +24,7 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/uni
 MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,\
              $(sort $(wildcard src/cli/cmd_*.c)))
 
-.PHONY: all run tour test asan ubsan tsan bench man format clean help deps test-deps install build-tests
+.PHONY: all run tour fuzz test asan ubsan tsan bench man format clean help deps test-deps install build-tests
 .DELETE_ON_ERROR:
 
 all: deps $(B)/conclave
@@ -34,6 +35,7 @@ help:
 	@echo "make test     build everything and run all tests"
 	@echo "make asan     the same tests with the address sanitizer; make ubsan: undefined behaviour;"
 	@echo "              make tsan: the checker's threads"
+	@echo "make fuzz     every parser against random bytes, a minute each"
 	@echo "make bench    speed, as a table"
 	@echo "make man      the manual pages, into $(B)/man"
 	@echo "make format   lay the sources out with clang-format"
@@ -111,6 +113,22 @@ tsan:
 	@setarch $$(uname -m) -R $(MAKE) B=build-tsan CFLAGS="-O1 -g" LTO= SANITIZE="-fsanitize=thread" SANITIZED=1 \
 	    T="check" test
 
+# Each parser for a minute (FUZZ_SECONDS), from the corpus in tests/fuzz/corpus; `make fuzz F=log` for one.
+FUZZ_SECONDS ?= 60
+FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_$(if $(F),$(F),*).c)))
+FUZZ_CFLAGS := -std=gnu17 -O1 -g -Isrc -D_GNU_SOURCE -DCONCLAVE_VERSION='"$(VERSION)"' -fno-omit-frame-pointer \
+               -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
+
+fuzz: $(FUZZERS:%=fuzz-%)
+
+fuzz-%: deps
+	$(call install,$(FUZZ_PACKAGES))
+	@mkdir -p $(B)/fuzz/$*
+	@clang $(FUZZ_CFLAGS) -o $(B)/fuzz/fuzz_$* tests/fuzz/fuzz_$*.c \
+	    $(filter-out src/cli/%,$(wildcard src/base/*.c src/zk/*.c src/tree/*.c src/raft/*.c src/server/settings*.c \
+	    src/server/zoo_cfg.c src/server/import*.c)) $(LDLIBS)
+	@$(B)/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $(B)/fuzz/$* tests/fuzz/corpus/$*
+
 bench: all
 	$(call install,$(BENCH_PACKAGES))
 	@./bench/run $(B)/conclave
@@ -138,6 +156,8 @@ install: all man
 	install -D -m 755 $(B)/conclave $(DESTDIR)$(PREFIX)/bin/conclave
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/conclave/scenarios
 	install -m 644 $(MANUALS) $(DESTDIR)$(PREFIX)/share/man/man1
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|@PREFIX@|$(PREFIX)|' systemd/conclave.service >$(DESTDIR)$(PREFIX)/lib/systemd/system/conclave.service
 	install -m 644 scenarios/*.scenario $(DESTDIR)$(PREFIX)/share/conclave/scenarios
 
 clean:
