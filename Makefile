@@ -2,10 +2,10 @@
 VERSION := 0.1.0
 
 # What the build, and what the tests and benchmarks need beyond it: Debian 12 packages.
-BUILD_PACKAGES := gcc libc6-dev libjansson-dev libssl-dev libsystemd-dev libuv1-dev libxxhash-dev libzstd-dev
+BUILD_PACKAGES := gcc libc6-dev libjansson-dev libmicrohttpd-dev libssl-dev libsystemd-dev libuv1-dev libxxhash-dev libzstd-dev
 BENCH_PACKAGES := g++ jq libsimgrid-dev spin time
 FUZZ_PACKAGES  := clang libclang-rt-14-dev
-TEST_PACKAGES  := binutils clang-format git help2man jq libcmocka-dev libxml2-utils
+TEST_PACKAGES  := binutils clang-format curl git help2man jq libcmocka-dev libxml2-utils
 
 B       ?= build
 CC      := gcc
@@ -14,7 +14,7 @@ CFLAGS  ?= -O3 -g
 LTO     ?= -flto=2 -ffat-lto-objects
 ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wno-format-truncation \
               -Isrc -D_GNU_SOURCE -DCONCLAVE_VERSION='"$(VERSION)"' -pthread $(CFLAGS) $(SANITIZE)
-LDLIBS  := -ljansson -lm -lssl -lcrypto -lsystemd -luv -lzstd -pthread
+LDLIBS  := -ljansson -lm -lmicrohttpd -lssl -lcrypto -lsystemd -luv -lzstd -pthread
 
 SOURCES := $(sort $(wildcard src/*/*.c))
 OBJECTS := $(SOURCES:src/%.c=$(B)/obj/%.o) $(B)/obj/cli/explanations.o

@@ -1,4 +1,5 @@
 /* conclave serve: the server. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,13 @@ enum {
     KEY_HTTP,
     KEY_CONFIG,
     KEY_SET,
+    KEY_TLS_LISTEN,
+    KEY_TLS_CERT,
+    KEY_TLS_KEY,
+    KEY_TLS_PASSWORD,
+    KEY_TLS_CA,
+    KEY_TLS_CLIENTS,
+    KEY_TLS_SAME_PORT,
 };
 
 static const struct argp_option options[] = {
@@ -22,8 +30,25 @@ static const struct argp_option options[] = {
      0},
     {"data", KEY_DATA, "DIR", 0, "Where snapshots and the log are kept (./conclave-data)", 0},
     {"log", KEY_LOG, "DIR", 0, "Where the log is kept, if elsewhere", 0},
+    {"http", KEY_HTTP, "HOST:PORT|off", 0,
+     "Where metrics and status are read over HTTP (127.0.0.1:8080)", 0},
     {"config", KEY_CONFIG, "FILE", 0, "Read a zoo.cfg; options behind it count more", 0},
     {"set", KEY_SET, "KEY=VALUE", 0, "One line of a zoo.cfg, such as tickTime=1000", 0},
+    {"tls-listen", KEY_TLS_LISTEN, "HOST:PORT", 0,
+     "Where clients connect with TLS; several with commas.  Without --listen there is no other "
+     "place",
+     1},
+    {"tls-same-port", KEY_TLS_SAME_PORT, NULL, 0, "Clients may use TLS where --listen says, too",
+     1},
+    {"tls-cert", KEY_TLS_CERT, "FILE", 0, "The server's certificate and those above it, PEM", 1},
+    {"tls-key", KEY_TLS_KEY, "FILE", 0, "The certificate's private key, PEM", 1},
+    {"tls-password-file", KEY_TLS_PASSWORD, "FILE", 0,
+     "Its first line is the key's password; or set CONCLAVE_TLS_PASSWORD in the environment", 1},
+    {"tls-ca", KEY_TLS_CA, "FILE", 0, "Whose clients' certificates are trusted, PEM", 1},
+    {"tls-clients", KEY_TLS_CLIENTS, "none|want|need", 0,
+     "Whether clients show a certificate (need with --tls-ca, else none); who does is x509:NAME "
+     "in ACLs",
+     1},
     {0}};
 
 static const char doc[] =
@@ -33,6 +58,8 @@ static const char doc[] =
     "Examples:\n"
     "  conclave serve\n"
     "  conclave serve --listen '*:2181' --data /var/lib/conclave\n"
+    "  conclave serve --tls-listen '*:2281' --tls-cert server.pem --tls-key server.key --tls-ca "
+    "ca.pem\n"
     "  conclave serve --config /etc/zookeeper/zoo.cfg --set 4lw.commands.whitelist='*'\n";
 
 static void split_address(const char *text, struct settings_address *address) {
@@ -64,7 +91,36 @@ static void set_pair(struct settings *settings, char *pair) {
     char *equals = strchr(pair, '=');
     if (!equals) usage_error("set: '%s' is not KEY=VALUE", pair);
     *equals = 0;
+    if (equals - pair > 8 && strcasecmp(equals - 8, "password") == 0)
+        usage_error("set: %s: everybody can see a command line; let a file say it", pair);
     set(settings, pair, equals + 1);
+}
+
+static void read_password(struct settings *settings, const char *path) {
+    char *line = NULL;
+    size_t room = 0;
+    FILE *file = fopen(path, "r");
+    if (!file || getline(&line, &room, file) < 0)
+        usage_error("tls-password-file: %s: %s", path, file ? "is empty" : strerror(errno));
+    line[strcspn(line, "\r\n")] = 0;
+    set(settings, "tls.keyPassword", line);
+    free(line);
+    fclose(file);
+}
+
+/* What is the same as a line of a zoo.cfg; NULL: another option. */
+static const char *key_of(int option) {
+    switch (option) {
+    case KEY_DATA: return "dataDir";
+    case KEY_LOG: return "dataLogDir";
+    case KEY_HTTP: return "listen.http";
+    case KEY_TLS_LISTEN: return "listen.tls";
+    case KEY_TLS_CERT: return "tls.certificate";
+    case KEY_TLS_KEY: return "tls.key";
+    case KEY_TLS_CA: return "tls.authorities";
+    case KEY_TLS_CLIENTS: return "ssl.clientAuth";
+    default: return NULL;
+    }
 }
 
 static void report(void *context, bool failed, const char *text) {
@@ -75,14 +131,18 @@ static void report(void *context, bool failed, const char *text) {
 static int parse(int key, char *text, struct argp_state *state) {
     struct request *request = state->input;
     struct settings_addresses *listen = &request->listen;
+    if (key_of(key)) {
+        set(&request->settings, key_of(key), text);
+        return 0;
+    }
     switch (key) {
     case KEY_LISTEN:
         if (listen->count == SETTINGS_LISTEN_MAX)
             usage_error("listen: at most %d addresses", SETTINGS_LISTEN_MAX);
         split_address(text, &listen->at[listen->count++]);
         return 0;
-    case KEY_DATA: set(&request->settings, "dataDir", text); return 0;
-    case KEY_LOG: set(&request->settings, "dataLogDir", text); return 0;
+    case KEY_TLS_SAME_PORT: request->settings.same_port = true; return 0;
+    case KEY_TLS_PASSWORD: read_password(&request->settings, text); return 0;
     case KEY_SET: set_pair(&request->settings, text); return 0;
     case KEY_CONFIG:
         if (settings_read(&request->settings, text, report, NULL) != 0) exit(EXIT_USAGE);
@@ -98,6 +158,9 @@ int cmd_serve(int argc, char **argv) {
     char error[SETTINGS_ERROR_MAX];
     settings_default(&request.settings);
     argp_parse(&argp, argc, argv, 0, NULL, &request);
+    const char *password = getenv("CONCLAVE_TLS_PASSWORD");
+    if (password && !*request.settings.tls_key_password)
+        set(&request.settings, "tls.keyPassword", password);
     if (settings_settle(&request.settings, error, sizeof error) != 0) usage_error("%s", error);
     if (request.listen.count) request.settings.clients = request.listen;
     if (request.settings.member_count)

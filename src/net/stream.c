@@ -110,8 +110,7 @@ static void write_done(uv_write_t *write, int status) {
 void net_flush(struct net_stream *stream) {
     struct bytes *out = &stream->out;
     if (stream->closing || stream->sending.used) return;
-    if (stream->tls) out = tls_seal(stream);
-    if (!out) {
+    if (stream->tls && !(out = tls_seal(stream))) {
         stream->on_end(stream);
         return;
     }

@@ -71,24 +71,27 @@ static int give_password(char *to, int room, int writing, void *context) {
     return (int)size;
 }
 
-/* What OpenSSL's own words leave unclear. */
-static const char *why_not(unsigned long error, bool has_password) {
-    int library = ERR_GET_LIB(error), reason = ERR_GET_REASON(error);
-    if (library == ERR_LIB_SYS) return strerror(reason);
-    if (library == ERR_LIB_PEM && reason == PEM_R_NO_START_LINE) return "nothing of that kind in it";
-    if (library == ERR_LIB_PEM && reason == PEM_R_BAD_PASSWORD_READ)
-        return has_password ? "its password is too long" : "it needs a password";
-    if (library == ERR_LIB_EVP || library == ERR_LIB_PROV || library == ERR_LIB_PKCS12)
-        return "it is damaged, or the password is wrong";
+/* OpenSSL's own words are for those who know OpenSSL. */
+static const char *why_not(void) {
+    unsigned long error = ERR_peek_error(); /* the cause; those behind it say who was told */
+    int reason = ERR_GET_REASON(error);
     const char *text = ERR_reason_error_string(error);
-    return text ? text : "it is not understood";
+    if (!text) text = "it is not understood";
+    switch (ERR_GET_LIB(error)) {
+    case ERR_LIB_SYS: return strerror(reason);
+    case ERR_LIB_PEM: return reason == PEM_R_NO_START_LINE ? "nothing of that kind in it" : text;
+    case ERR_LIB_OSSL_DECODER: return "nothing of that kind in it";
+    case ERR_LIB_CRYPTO:
+        return reason == ERR_R_INTERRUPTED_OR_CANCELLED ? "it needs a password" : text;
+    case ERR_LIB_EVP:
+    case ERR_LIB_PKCS12:
+    case ERR_LIB_PROV: return "it is damaged, or the password is wrong";
+    default: return text;
+    }
 }
 
-static bool refused(const struct tls_files *files, const char *path, const char *what,
-                    tls_say *say) {
-    /* The first error is the cause, those behind it say who was told. */
-    say("error", "%s: cannot be used as %s: %s", path, what,
-        why_not(ERR_peek_error(), *files->key_password));
+static bool refused(const char *path, const char *what, tls_say *say) {
+    say("error", "%s: cannot be used as %s: %s", path, what, why_not());
     ERR_clear_error();
     return false;
 }
@@ -108,27 +111,30 @@ static void warn_of_key(const char *path, tls_say *say) {
 }
 
 static bool load_own(SSL_CTX *context, const struct tls_files *files, tls_say *say) {
+    const char *certificate = files->certificate, *key = files->key;
     SSL_CTX_set_default_passwd_cb(context, give_password);
     SSL_CTX_set_default_passwd_cb_userdata(context, (void *)files->key_password);
-    bool good = SSL_CTX_use_certificate_chain_file(context, files->certificate) == 1;
-    if (!good) return refused(files, files->certificate, "certificate", say);
-    warn_of_certificate(context, files->certificate, say);
-    good = SSL_CTX_use_PrivateKey_file(context, files->key, SSL_FILETYPE_PEM) == 1;
-    if (!good && ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
-        say("error", "%s: is not the key of the certificate in %s", files->key, files->certificate);
-    else if (!good)
-        return refused(files, files->key, "private key", say);
-    warn_of_key(files->key, say);
+    if (SSL_CTX_use_certificate_chain_file(context, certificate) != 1)
+        return refused(certificate, "certificate", say);
+    warn_of_certificate(context, certificate, say);
+    bool good = SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) == 1;
+    if (!good && ERR_GET_REASON(ERR_peek_last_error()) != X509_R_KEY_VALUES_MISMATCH)
+        return refused(key, "private key", say);
+    warn_of_key(key, say);
+    /* Asked for again, since a key of another kind is taken without a look at the certificate. */
+    good = SSL_CTX_check_private_key(context) == 1;
+    if (!good) say("error", "%s: is not the key of the certificate in %s", key, certificate);
     SSL_CTX_set_default_passwd_cb_userdata(context, ""); /* it does not outlive its use */
+    ERR_clear_error();
     return good;
 }
 
 /* Whose certificates are taken; their names are told to clients, who may have several. */
 static bool load_authorities(SSL_CTX *context, const struct tls_files *files, tls_say *say) {
     if (SSL_CTX_load_verify_file(context, files->authorities) != 1)
-        return refused(files, files->authorities, "authorities", say);
+        return refused(files->authorities, "authorities", say);
     STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(files->authorities);
-    if (!names) return refused(files, files->authorities, "authorities", say);
+    if (!names) return refused(files->authorities, "authorities", say);
     SSL_CTX_set_client_CA_list(context, names);
     return true;
 }
@@ -157,7 +163,7 @@ struct tls *tls_open(const struct tls_files *files, enum tls_clients clients, tl
     tls->method = make_method();
     tls->context = SSL_CTX_new(TLS_server_method());
     bool good = tls->method && tls->context && set_rules(tls->context, clients);
-    if (!good) say("error", "TLS cannot be started: %s", why_not(ERR_peek_error(), false));
+    if (!good) say("error", "TLS cannot be started: %s", why_not());
     if (good && load_own(tls->context, files, say) &&
         (clients == TLS_CLIENTS_ANY || load_authorities(tls->context, files, say)))
         return tls;
@@ -253,7 +259,8 @@ void tls_receive(struct net_stream *stream, const unsigned char *bytes, size_t s
     session->received_size = size;
     ERR_clear_error();
     if (session->secured || shake_hands(stream))
-        while (!stream->closing && !stream->over && open_record(stream)) {}
+        while (!stream->closing && !stream->over && open_record(stream)) {
+        }
     session->received_size = 0;
     if (session->sealed.used) net_flush(stream); /* the protocol's own answers */
     /* Who makes us answer and does not take the answers is not to fill the memory. */

@@ -112,11 +112,16 @@ static bool batch_at(const struct view *view, uint64_t at, struct raft_batch *ba
     return true;
 }
 
-static bool any_batch_behind(const struct view *view, uint64_t at) {
+/* Whether there is any batch from a place on; *last is raised to its last entry. */
+static bool any_batch_from(const struct view *view, uint64_t at, uint64_t *last) {
     struct raft_batch batch;
-    for (at += 8; at < view->size; at += 8)
-        if (batch_at(view, at, &batch)) return true;
-    return false;
+    bool any = false;
+    for (; at < view->size; at += 8) {
+        if (!batch_at(view, at, &batch)) continue;
+        if (batch.first + batch.count > *last) *last = batch.first + batch.count - 1;
+        any = true;
+    }
+    return any;
 }
 
 /* Room that was never written need not be read: the file system knows where it is. */
@@ -199,17 +204,18 @@ static int cut_segment(struct log *log, const struct view *view, uint64_t at) {
 /* What follows the last good batch of a segment: nothing, a torn batch, or damage. */
 static int judge_end(struct log *log, const struct view *view, uint64_t at, bool is_last,
                      bool *cut) {
+    uint64_t last = 0;
     if (all_zero(view, at)) return 0;
-    bool damaged = !is_last || any_batch_behind(view, at);
-    if (damaged && !log->cut_damage)
+    if (!is_last || any_batch_from(view, at, &last))
         return fail(log,
                     "%s/%s: damaged at offset %" PRIu64 " (entry %" PRIu64
                     "), and there is more behind it; 'conclave recover' says what can be saved",
                     log->path, view->name, at, log->next);
+    *cut = true;
+    if (log->read_only) return 0;
     if (cut_segment(log, view, at) != 0) return -1;
     fail(log, "%s/%s: cut at offset %" PRIu64 ": the last batch was not written to its end",
          log->path, view->name, at);
-    *cut = true;
     return 0;
 }
 
@@ -221,13 +227,6 @@ static int open_last(struct log *log, uint64_t at, uint64_t size) {
     log->at = at;
     log->size = size;
     return 0;
-}
-
-/* Sets a segment behind damage aside, where a person can look at it. */
-static void set_aside(struct log *log, uint64_t first) {
-    char name[NAME_SIZE], aside[NAME_SIZE + 16];
-    snprintf(aside, sizeof aside, "damaged.%s", segment_name(name, first));
-    renameat(log->directory, name, log->directory, aside);
 }
 
 static int replay_all(struct log *log, uint64_t after, log_replay_fn *replay, void *context,
@@ -251,9 +250,7 @@ static int replay_all(struct log *log, uint64_t after, log_replay_fn *replay, vo
         log->segment[i].key = view.key;
         if (!status) status = replay_segment(log, &view, after, replay, context, &at);
         if (!status) status = judge_end(log, &view, at, is_last, cut);
-        if (!status && *cut)
-            while (log->segments > i + 1) set_aside(log, log->segment[--log->segments].first);
-        if (!status && i + 1 == log->segments) status = open_last(log, at, view.size);
+        if (!status && is_last && !log->read_only) status = open_last(log, at, view.size);
         unmap(&view);
         if (status) return status;
     }
@@ -267,7 +264,7 @@ int log_open(struct log *log, int directory, const char *path, uint64_t after,
                         .path = path,
                         .segment_bytes = settings.segment_bytes,
                         .no_sync = settings.no_sync,
-                        .cut_damage = settings.cut_damage,
+                        .read_only = settings.read_only,
                         .file = -1,
                         .next = after + 1};
     *cut = false;
@@ -287,6 +284,59 @@ void log_close(struct log *log) {
     free(log->segment);
     log->file = -1;
     log->segment = NULL;
+}
+
+/* ---- Looking at it, and what a person decides then ---- */
+
+static void examine(struct log *log, uint64_t first, bool is_last, struct log_finding *found) {
+    struct view view = {0};
+    struct raft_batch batch;
+    *found = (struct log_finding){.first = first, .next = first, .last = first};
+    if (map(log, &view, first) != 0) {
+        found->state = LOG_UNREADABLE;
+    } else {
+        found->at = sizeof(struct segment_header);
+        while (batch_at(&view, found->at, &batch) && batch.first == found->next) {
+            found->next += batch.count;
+            found->at += padded(sizeof(struct batch_header) + batch.size);
+        }
+        found->last = found->next - 1;
+        bool more = !all_zero(&view, found->at);
+        bool behind = more && any_batch_from(&view, found->at, &found->last);
+        found->state = !more ? LOG_WHOLE : behind || !is_last ? LOG_DAMAGED : LOG_TORN;
+    }
+    unmap(&view);
+}
+
+int log_examine(struct log *log, int directory, const char *path, log_finding_fn *tell,
+                void *context) {
+    *log = (struct log){.directory = directory, .path = path, .file = -1};
+    if (list_segments(log) != 0) return -1;
+    for (size_t i = 0; i < log->segments; i++) {
+        char name[NAME_SIZE];
+        struct log_finding found;
+        examine(log, log->segment[i].first, i + 1 == log->segments, &found);
+        found.name = segment_name(name, found.first);
+        tell(context, &found);
+    }
+    return 0;
+}
+
+int log_cut(struct log *log, uint64_t first, uint64_t at) {
+    struct view view = {0};
+    int status = map(log, &view, first);
+    if (!status) status = cut_segment(log, &view, at);
+    unmap(&view);
+    return status;
+}
+
+int log_set_aside(struct log *log, uint64_t first) {
+    char name[NAME_SIZE], aside[NAME_SIZE + 16];
+    snprintf(aside, sizeof aside, "damaged.%s", segment_name(name, first));
+    if (renameat2(log->directory, name, log->directory, aside, RENAME_NOREPLACE) != 0 ||
+        fsync(log->directory) != 0)
+        return fail_errno(log, "cannot be renamed to damaged.*", name);
+    return 0;
 }
 
 /* ---- Writing ---- */

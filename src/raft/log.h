@@ -32,7 +32,7 @@ struct log {
     uint64_t at, size; /* where the next batch goes there; how much room there is */
     uint64_t next;     /* index of the next entry */
     bool no_sync;      /* trust that the machine will not fail */
-    bool cut_damage;   /* asked for by a person: what is damaged, and all behind it, goes */
+    bool read_only;    /* another process may be writing: a torn end is passed over, not cut */
     uint64_t bytes_written, syncs;
     char message[LOG_MESSAGE_MAX]; /* what is wrong, where, and what to do about it */
 };
@@ -45,6 +45,35 @@ typedef int log_replay_fn(void *context, const struct raft_batch *batch);
 int log_open(struct log *log, int directory, const char *path, uint64_t after,
              log_replay_fn *replay, void *context, bool *cut);
 void log_close(struct log *log);
+
+/* ---- A log that is not in use, for a person who looks at it ---- */
+
+enum log_state {
+    LOG_WHOLE,
+    LOG_TORN,       /* the last batch was not written to its end, which a crash may leave */
+    LOG_DAMAGED,    /* there is more behind what is damaged */
+    LOG_UNREADABLE, /* as a whole; the message says why */
+};
+
+struct log_finding { /* about one segment */
+    const char *name;
+    uint64_t first, next; /* its entries: the first, and the one behind the last good one */
+    uint64_t at;          /* where in the file the good ones end */
+    uint64_t last;        /* entry of which anything is left, behind damage as well */
+    enum log_state state;
+};
+
+typedef void log_finding_fn(void *context, const struct log_finding *finding);
+
+/* Tells of each segment in order, and changes nothing. */
+int log_examine(struct log *log, int directory, const char *path, log_finding_fn *tell,
+                void *context);
+/* Cuts a segment at an offset. */
+int log_cut(struct log *log, uint64_t first, uint64_t at);
+/* Renames a segment to damaged.*, which no server reads. */
+int log_set_aside(struct log *log, uint64_t first);
+
+/* ---- Writing ---- */
 
 /* Appends a batch and makes it durable.  -1: it may or may not be; the only thing left to do is to
  * stop. */

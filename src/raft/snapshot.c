@@ -21,7 +21,6 @@ struct header {
     uint32_t reserved, crc; /* of all before it */
 };
 enum { NAME_SIZE = 40, PIECE = 1 << 17, LEVEL = 1 };
-static const char unfinished[] = "new.snapshot";
 
 static char *snapshot_name(char name[NAME_SIZE], uint64_t index) {
     snprintf(name, NAME_SIZE, "snapshot.%016" PRIx64, index);
@@ -68,6 +67,7 @@ void snapshots_trim(struct snapshots *s, size_t keep) {
 struct snapshot_writer {
     struct snapshots *snapshots;
     struct header header;
+    char name[NAME_MAX + 1], unfinished[NAME_MAX + 1]; /* until it is complete it has the second */
     int file;
     ZSTD_CCtx *zstd;
     int failed; /* an errno */
@@ -88,10 +88,13 @@ static void put(struct snapshot_writer *w, const void *bytes, size_t size) {
     }
 }
 
-struct snapshot_writer *snapshot_begin(struct snapshots *s, uint64_t index, uint64_t term) {
+static struct snapshot_writer *begin(struct snapshots *s, const char *name, const char *unfinished,
+                                     uint64_t index, uint64_t term) {
     struct snapshot_writer *w = calloc(1, sizeof *w);
     cv_assert(w);
     w->snapshots = s;
+    snprintf(w->name, sizeof w->name, "%s", name);
+    snprintf(w->unfinished, sizeof w->unfinished, "%s", unfinished);
     w->zstd = ZSTD_createCCtx();
     cv_assert(w->zstd);
     ZSTD_CCtx_setParameter(w->zstd, ZSTD_c_compressionLevel, LEVEL);
@@ -108,6 +111,18 @@ struct snapshot_writer *snapshot_begin(struct snapshots *s, uint64_t index, uint
     w->header.crc = crc32c(0, &w->header, offsetof(struct header, crc));
     put(w, &w->header, sizeof w->header);
     return w;
+}
+
+struct snapshot_writer *snapshot_begin(struct snapshots *s, uint64_t index, uint64_t term) {
+    char name[NAME_SIZE];
+    return begin(s, snapshot_name(name, index), "new.snapshot", index, term);
+}
+
+struct snapshot_writer *snapshot_begin_as(struct snapshots *s, const char *name, uint64_t index,
+                                          uint64_t term) {
+    char unfinished[NAME_MAX + 1];
+    snprintf(unfinished, sizeof unfinished, "%.*s.new", NAME_MAX - 4, name);
+    return begin(s, name, unfinished, index, term);
 }
 
 /* Compresses what is given, or ends the frame. */
@@ -130,16 +145,14 @@ int snapshot_write(void *writer, const void *bytes, size_t size) {
 
 int snapshot_end(struct snapshot_writer *w, int keep) {
     struct snapshots *s = w->snapshots;
-    char name[NAME_SIZE];
-    snapshot_name(name, w->header.index);
     if (keep) compress(w, NULL, 0, ZSTD_e_end);
     if (keep && !w->failed && fsync(w->file) != 0) w->failed = errno;
     close(w->file);
-    if (keep && !w->failed && renameat(s->directory, unfinished, s->directory, name) != 0)
+    if (keep && !w->failed && renameat(s->directory, w->unfinished, s->directory, w->name) != 0)
         w->failed = errno;
     if (keep && !w->failed && fsync(s->directory) != 0) w->failed = errno;
-    if (w->failed) complain(s, unfinished, "cannot be written", w->failed);
-    if (!keep || w->failed) unlinkat(s->directory, unfinished, 0);
+    if (w->failed) complain(s, w->unfinished, "cannot be written", w->failed);
+    if (!keep || w->failed) unlinkat(s->directory, w->unfinished, 0);
     int status = w->failed ? -1 : 0;
     ZSTD_freeCCtx(w->zstd);
     free(w);
@@ -164,23 +177,34 @@ static ssize_t get(struct snapshot_reader *r, void *bytes, size_t size) {
     return done;
 }
 
-struct snapshot_reader *snapshot_open(struct snapshots *s, uint64_t index, uint64_t *term) {
-    char name[NAME_SIZE];
+struct snapshot_reader *snapshot_open_as(struct snapshots *s, const char *name, uint64_t *index,
+                                         uint64_t *term) {
     struct header header;
     struct snapshot_reader *r = calloc(1, sizeof *r);
     cv_assert(r);
     r->zstd = ZSTD_createDCtx();
     cv_assert(r->zstd);
-    r->file = openat(s->directory, snapshot_name(name, index), O_RDONLY | O_CLOEXEC);
+    r->file = openat(s->directory, name, O_RDONLY | O_CLOEXEC);
     int error = r->file < 0 ? errno : 0;
     if (!error && get(r, &header, sizeof header) == sizeof header &&
-        memcmp(header.magic, MAGIC, sizeof MAGIC) == 0 && header.index == index &&
+        memcmp(header.magic, MAGIC, sizeof MAGIC) == 0 &&
         header.crc == crc32c(0, &header, offsetof(struct header, crc))) {
+        *index = header.index;
         *term = header.term;
         r->in = (ZSTD_inBuffer){r->raw, 0, 0};
         return r;
     }
     complain(s, name, error ? "cannot be read" : "its header is damaged", error);
+    snapshot_close(r);
+    return NULL;
+}
+
+struct snapshot_reader *snapshot_open(struct snapshots *s, uint64_t index, uint64_t *term) {
+    char name[NAME_SIZE];
+    uint64_t found;
+    struct snapshot_reader *r = snapshot_open_as(s, snapshot_name(name, index), &found, term);
+    if (!r || found == index) return r;
+    complain(s, name, "it is another one's", 0);
     snapshot_close(r);
     return NULL;
 }

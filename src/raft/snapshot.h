@@ -28,6 +28,9 @@ struct snapshot_writer;
 
 /* Begins a snapshot; NULL, with a message, when it cannot. */
 struct snapshot_writer *snapshot_begin(struct snapshots *snapshots, uint64_t index, uint64_t term);
+/* The same under another name than its own, for what is kept elsewhere. */
+struct snapshot_writer *snapshot_begin_as(struct snapshots *snapshots, const char *name,
+                                          uint64_t index, uint64_t term);
 int snapshot_write(void *writer, const void *bytes, size_t size);
 /* Makes it durable and gives it its name, or throws it away (`keep` false).  Frees the writer. */
 int snapshot_end(struct snapshot_writer *writer, int keep);
@@ -37,6 +40,8 @@ int snapshot_end(struct snapshot_writer *writer, int keep);
 struct snapshot_reader;
 
 struct snapshot_reader *snapshot_open(struct snapshots *snapshots, uint64_t index, uint64_t *term);
+struct snapshot_reader *snapshot_open_as(struct snapshots *snapshots, const char *name,
+                                         uint64_t *index, uint64_t *term);
 int snapshot_read(void *reader, void *bytes, size_t size);
 /* -1: what was read was not all, or not what had been written. */
 int snapshot_close(struct snapshot_reader *reader);

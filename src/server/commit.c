@@ -33,6 +33,7 @@ void commit_propose(struct server *s, struct connection *c, int64_t session, int
         .time = s->now_ms,
         .session = session,
         .identities = c ? connection_identities(c) : (struct zk_clients){0},
+        .rules = s->tree.rules,
         .op = op,
         .body = body,
     };
@@ -63,10 +64,7 @@ static void tell(void *context, uint32_t number, int32_t type, struct zk_text pa
     bool about_parent = type == ZK_NODE_CHILDREN_CHANGED;
     uint32_t acl = about_parent ? telling->event->parent_acl : telling->event->acl;
     if (!acl_allows(&s->tree, acl, ACL_READ, &identities)) return;
-    zk_notify(&c->stream.out, &(struct zk_watcher_event){type, ZK_SYNC_CONNECTED, path});
-    c->sent++;
-    s->statistics.sent++;
-    connection_dirty(c);
+    connection_notify(c, type, path);
 }
 
 static void tell_watchers(struct server *s) {
@@ -90,8 +88,8 @@ static void answer(struct server *s, struct connection *c, const struct pending 
     bytes_add(&c->stream.out, s->reply.at, s->reply.used);
     reply_end(c, reply, p->xid, s->tree.zxid, err);
     uint64_t us = s->clock_us - p->begun_us;
-    latency_add(&c->latency, us);
-    latency_add(&s->statistics.writes, us);
+    tally_add(&c->latency, us, 1);
+    summary_add(&s->statistics.writes, us, 1);
     if (p->op == ZK_OP_CLOSE_SESSION)
         connection_end_after(c);
     else
@@ -108,6 +106,7 @@ static void apply(struct server *s, const struct raft_entry *raw) {
     uint32_t place = entry.op == ZK_OP_CLOSE_SESSION ? session_find(&s->tree, entry.session) : 0;
     s->reply.used = 0;
     int32_t err = tree_apply(&s->tree, tree_next_zxid(&s->tree, raw->term), &entry, &s->reply);
+    s->statistics.commits++;
     tell_watchers(s);
     if (place) session_ended(s, place);
     if (c && !c->stream.closing) answer(s, c, &p, entry.session, err);
@@ -133,10 +132,13 @@ static void finish(struct server *s) {
         _exit(SERVER_EXIT_DISK); /* nothing may be said to anybody any more */
     }
     server_read_clock(s);
-    latency_add(&s->statistics.syncs, s->save_us);
-    if (s->save_us > (uint64_t)s->settings.sync_warning_ms * 1000)
+    summary_add(&s->statistics.syncs, s->save_us, 1);
+    s->statistics.log_bytes += s->batch.size;
+    if (s->save_us > (uint64_t)s->settings.sync_warning_ms * 1000) {
+        s->statistics.slow_syncs++;
         server_say("warning", "the disk is slow: writing %u entries took %llu ms", s->batch.count,
                    (unsigned long long)s->save_us / 1000);
+    }
     raft_saved(&s->raft, s->batch.first + s->batch.count - 1);
     while (raft_committed(&s->raft, &entry)) apply(s, &entry);
     store_snapshot(s, false);

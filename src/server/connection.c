@@ -29,12 +29,23 @@ void reply_end(struct connection *c, size_t reply, int32_t xid, int64_t zxid, in
     struct zk_reply_header header = {xid, zxid, err};
     if (err) out->used = reply + sizeof(int32_t) + REPLY_HEADER;
     zk_store_reply_header(out->at + reply + sizeof(int32_t), &header);
+    tally_add(&c->server->statistics.responses, out->used - reply - sizeof(int32_t), 1);
     if (!zk_frame_end(out, reply)) { /* larger than any frame can be */
         zk_reply(out, xid, zxid, ZK_SYSTEMERROR);
     }
     c->sent++;
     c->server->statistics.sent++;
     c->last_zxid = zxid;
+    connection_dirty(c);
+}
+
+void connection_notify(struct connection *c, int32_t type, struct zk_text path) {
+    struct statistics *statistics = &c->server->statistics;
+    size_t before = c->stream.out.used;
+    zk_notify(&c->stream.out, &(struct zk_watcher_event){type, ZK_SYNC_CONNECTED, path});
+    statistics->watch_bytes += c->stream.out.used - before;
+    statistics->sent++;
+    c->sent++;
     connection_dirty(c);
 }
 
@@ -102,7 +113,7 @@ static void note_request(struct connection *c, const struct zk_request_header *h
     c->received++;
     c->server->statistics.received++;
     c->last_op = header->type;
-    c->last_xid = header->xid;
+    if (header->xid >= 0) c->last_xid = header->xid; /* others are the client library's own */
     c->last_answer_us = c->server->clock_us;
     session_touch(c);
 }
@@ -131,6 +142,16 @@ static bool take(struct connection *c, struct zk_in *frame) {
     }
     c->ahead = end;
     return true;
+}
+
+/* Reads are timed together, from when the last bytes came: a clock for each would cost more than
+ * some of them do. */
+static void time_reads(struct connection *c) {
+    if (!c->untimed) return;
+    uint64_t us = uv_hrtime() / 1000 - c->came_us;
+    tally_add(&c->latency, us, c->untimed);
+    summary_add(&c->server->statistics.reads, us, c->untimed);
+    c->untimed = 0;
 }
 
 /* Gives room back, and stops reading while there is too much that waits. */
@@ -167,6 +188,7 @@ void connection_go_on(struct connection *c) {
             break;
         }
     }
+    time_reads(c);
     if (!c->stream.closing) tidy(c);
 }
 
@@ -194,9 +216,44 @@ void connection_answered(struct connection *c) {
 static void bytes_came(struct net_stream *stream, const unsigned char *bytes, size_t size) {
     struct connection *c = (struct connection *)stream;
     server_read_clock(c->server);
+    c->came_us = c->server->clock_us;
     c->server->statistics.bytes_received += size;
     bytes_add(&c->in, bytes, size);
     connection_go_on(c);
+}
+
+/* The first bytes to a port that takes both kinds. */
+static void first_bytes_came(struct net_stream *stream, const unsigned char *bytes, size_t size) {
+    struct connection *c = (struct connection *)stream;
+    stream->on_bytes = bytes_came;
+    if (bytes[0] != TLS_FIRST_BYTE)
+        bytes_came(stream, bytes, size);
+    else if (tls_begin(c->server->tls, stream))
+        tls_receive(stream, bytes, size);
+    else
+        connection_end(c);
+}
+
+/* Whoever fails is told of once in a second, however many there are. */
+static void handshake_failed(struct connection *c, const char *why) {
+    struct server *s = c->server;
+    server_read_clock(s);
+    s->statistics.handshakes_failed++;
+    if (s->now_ms - s->tls_said_ms < 1000 && s->now_ms >= s->tls_said_ms) return;
+    s->tls_said_ms = s->now_ms;
+    server_say("warning", "TLS refused address=%s failed=%llu: %s", c->address,
+               (unsigned long long)s->statistics.handshakes_failed, why);
+}
+
+static void secured(struct net_stream *stream, const char *failure) {
+    struct connection *c = (struct connection *)stream;
+    struct bytes subject = {0};
+    if (failure)
+        handshake_failed(c, failure);
+    else if (tls_subject(stream, &subject))
+        connection_add_identity(c, "x509",
+                                (struct zk_text){(const char *)subject.at, (int32_t)subject.used});
+    bytes_close(&subject);
 }
 
 static void drained(struct net_stream *stream) {
@@ -205,7 +262,9 @@ static void drained(struct net_stream *stream) {
 }
 
 static void other_end_gone(struct net_stream *stream) {
-    connection_end((struct connection *)stream);
+    struct connection *c = (struct connection *)stream;
+    if (c->state == CONNECTION_OPEN) c->server->statistics.dropped++;
+    connection_end(c);
 }
 
 static void stream_closed(struct net_stream *stream) {
@@ -236,6 +295,14 @@ void connection_end_after(struct connection *c) {
     if (c->stream.closing) return;
     c->state = CONNECTION_ENDING;
     net_close_after(&c->stream);
+}
+
+void connection_count_anew(struct connection *c) {
+    c->received = c->sent = c->last_answer_us = 0;
+    c->last_op = ZK_OP_ERROR;
+    c->last_xid = -1;
+    c->last_zxid = -1;
+    c->latency = (struct tally){0};
 }
 
 static void read_address(struct connection *c) {
@@ -272,20 +339,20 @@ static uint32_t take_number(struct server *s) {
     return ++s->connection_places;
 }
 
-void connection_accept(struct net_listener *listener) {
+static void accept_one(struct net_listener *listener, bool with_tls) {
     struct server *s = listener->owner;
     struct connection *c = calloc(1, sizeof *c);
     cv_assert(c);
     c->server = s;
-    c->stream.on_bytes = bytes_came;
+    c->stream.on_bytes = s->settings.same_port && !with_tls ? first_bytes_came : bytes_came;
+    c->stream.on_secured = secured;
     c->stream.on_drained = drained;
     c->stream.on_end = other_end_gone;
     c->stream.on_closed = stream_closed;
     server_read_clock(s);
     int error = net_accept(listener, &c->stream);
     read_address(c);
-    s->statistics.connections_made++;
-    if (error || is_too_many(s, c->address)) {
+    if (error || is_too_many(s, c->address) || (with_tls && !tls_begin(s->tls, &c->stream))) {
         s->statistics.refused++;
         c->state = CONNECTION_ENDING;
         net_close(&c->stream);
@@ -294,8 +361,12 @@ void connection_accept(struct net_listener *listener) {
     c->number = take_number(s);
     c->serial = ++s->serial;
     c->established_ms = s->now_ms;
+    connection_count_anew(c);
     s->connection[c->number] = c;
     s->connections++;
     connection_add_identity(c, "ip", zk_text_of(c->address));
     net_read(&c->stream, true);
 }
+
+void connection_accept(struct net_listener *listener) { accept_one(listener, false); }
+void connection_accept_tls(struct net_listener *listener) { accept_one(listener, true); }

@@ -3,13 +3,6 @@
 
 #include "server/identity.h"
 
-void latency_add(struct latency *l, uint64_t us) {
-    if (!l->count || us < l->least) l->least = us;
-    if (us > l->most) l->most = us;
-    l->count++;
-    l->total += us;
-}
-
 static void reply(struct connection *c, int32_t xid, int64_t zxid, int32_t err) {
     reply_end(c, reply_begin(c), xid, zxid, err);
 }
@@ -57,13 +50,6 @@ static int32_t read_many(struct connection *c, struct zk_in *body, struct bytes 
 
 /* ---- Watches ---- */
 
-static void notify(struct connection *c, int32_t type, struct zk_text path) {
-    zk_notify(&c->stream.out, &(struct zk_watcher_event){type, ZK_SYNC_CONNECTED, path});
-    c->server->statistics.sent++;
-    c->sent++;
-    connection_dirty(c);
-}
-
 /* What a client missed while it was away is told at once; what is as it was is watched again. */
 static void watch_again(struct connection *c, struct zk_texts paths, enum watch_table table,
                         bool expects_none, int64_t since) {
@@ -75,9 +61,10 @@ static void watch_again(struct connection *c, struct zk_texts paths, enum watch_
         const struct node *node = &s->tree.node[id];
         int64_t changed = table == WATCH_DATA ? node->mzxid : node->pzxid;
         if (expects_none ? id != 0 : id == 0)
-            notify(c, expects_none ? ZK_NODE_CREATED : ZK_NODE_DELETED, path);
+            connection_notify(c, expects_none ? ZK_NODE_CREATED : ZK_NODE_DELETED, path);
         else if (!expects_none && changed > since)
-            notify(c, table == WATCH_DATA ? ZK_NODE_DATA_CHANGED : ZK_NODE_CHILDREN_CHANGED, path);
+            connection_notify(
+                c, table == WATCH_DATA ? ZK_NODE_DATA_CHANGED : ZK_NODE_CHILDREN_CHANGED, path);
         else
             watches_add(&s->watches, c->number, path, table, WATCH_ONCE);
     }
@@ -200,6 +187,6 @@ bool request_answer(struct connection *c, const struct zk_request_header *header
     size_t begun = reply_begin(c);
     int32_t err = answer(c, header->type, body, &c->stream.out);
     reply_end(c, begun, header->xid, s->tree.zxid, err);
-    latency_add(&s->statistics.reads, 0);
+    c->untimed++;
     return true;
 }

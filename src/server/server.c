@@ -7,6 +7,8 @@
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
+#include "server/http.h"
+
 /* ---- For people ---- */
 
 void server_say(const char *level, const char *format, ...) {
@@ -39,12 +41,22 @@ static void turn_ended(uv_check_t *check) { commit_turn(check->data); }
 
 /* Connections that never say who they are do not stay for ever. */
 static void end_silent(struct server *s) {
-    enum { SILENCE_MS = 15000 };
     for (uint32_t i = 1; i <= s->connection_places; i++) {
         struct connection *c = s->connection[i];
-        if (c && c->state == CONNECTION_NEW && s->now_ms - c->established_ms > SILENCE_MS)
-            connection_end(c);
+        if (!c || c->state != CONNECTION_NEW) continue;
+        if (s->now_ms - c->established_ms <= CONNECTION_SILENCE_MS) continue;
+        s->statistics.silent++;
+        connection_end(c);
     }
+}
+
+static void age_summaries(struct server *s) {
+    if (s->now_ms - s->summaries_ms < SUMMARY_PERIOD_MS) return;
+    s->summaries_ms = s->now_ms;
+    summary_age(&s->statistics.reads);
+    summary_age(&s->statistics.writes);
+    summary_age(&s->statistics.syncs);
+    summary_age(&s->statistics.snapshots);
 }
 
 static void tick(uv_timer_t *timer) {
@@ -52,6 +64,7 @@ static void tick(uv_timer_t *timer) {
     server_read_clock(s);
     sessions_check(s);
     end_silent(s);
+    age_summaries(s);
 }
 
 static void remove_perished(void *context, struct zk_text path) {
@@ -98,12 +111,26 @@ static void start_handles(struct server *s) {
 
 /* ---- Starting ---- */
 
-static int listen_all(struct server *s) {
-    for (unsigned i = 0; i < s->settings.clients.count; i++) {
-        struct settings_address *at = &s->settings.clients.at[i];
+static int open_tls(struct server *s) {
+    static const enum tls_clients clients[] = {
+        [SETTINGS_AUTH_NONE] = TLS_CLIENTS_ANY,
+        [SETTINGS_AUTH_WANT] = TLS_CLIENTS_CHECKED_IF_SHOWN,
+        [SETTINGS_AUTH_NEED] = TLS_CLIENTS_CERTIFIED,
+    };
+    struct tls_files files = {s->settings.tls_certificate, s->settings.tls_key,
+                              s->settings.tls_key_password, s->settings.tls_authorities};
+    if (!s->settings.tls.count && !s->settings.same_port) return 0;
+    s->tls = tls_open(&files, clients[s->settings.client_auth], server_say);
+    return s->tls ? 0 : SERVER_EXIT_TLS;
+}
+
+static int listen_on(struct server *s, struct settings_addresses *addresses,
+                     void (*on_connection)(struct net_listener *listener)) {
+    for (unsigned i = 0; i < addresses->count; i++) {
+        struct settings_address *at = &addresses->at[i];
         struct net_listener *listener = &s->listener[s->listeners];
         listener->owner = s;
-        listener->on_connection = connection_accept;
+        listener->on_connection = on_connection;
         int error = net_listen(&s->loop, listener, at->host, &at->port, s->settings.backlog);
         if (error) {
             server_say("error", "%s:%d: cannot listen: %s", at->host, at->port, uv_strerror(error));
@@ -114,11 +141,19 @@ static int listen_all(struct server *s) {
     return 0;
 }
 
+static void announce_addresses(const struct settings_addresses *addresses, const char *kind) {
+    for (unsigned i = 0; i < addresses->count; i++)
+        printf("%s %s:%d%s", i ? "," : "", addresses->at[i].host, addresses->at[i].port, kind);
+}
+
 static void announce(const struct server *s) {
+    bool both = s->settings.clients.count && s->settings.tls.count;
     printf("conclave: serving clients on");
-    for (unsigned i = 0; i < s->settings.clients.count; i++)
-        printf("%s %s:%d", i ? "," : "", s->settings.clients.at[i].host,
-               s->settings.clients.at[i].port);
+    announce_addresses(&s->settings.clients, s->settings.same_port ? " (plain or TLS)" : "");
+    printf("%s", both ? "," : "");
+    announce_addresses(&s->settings.tls, " (TLS)");
+    printf("%s", s->settings.http.count ? "; HTTP on" : "");
+    announce_addresses(&s->settings.http, "");
     printf("; data in %s\n", s->settings.data_dir);
     fflush(stdout);
     sd_notify(0, "READY=1");
@@ -131,17 +166,22 @@ static int start(struct server *s) {
     s->watches.seed = s->seed;
     cv_assert(tree_open(&s->tree, s->seed) == 0);
     server_read_clock(s);
-    s->started_ms = s->now_ms;
-    int status = store_open(s);
+    s->started_ms = s->summaries_ms = s->now_ms;
+    int status = open_tls(s);
+    if (!status) status = store_open(s);
     if (status) return status;
-    s->tree.rules = (struct tree_rules){.no_extended_types = !s->settings.extended_types,
-                                        .enforce_quota = s->settings.enforce_quota,
-                                        .skip_acl = s->settings.skip_acl};
+    s->tree.rules = (s->settings.extended_types ? TREE_EXTENDED_TYPES : 0) |
+                    (s->settings.enforce_quota ? TREE_ENFORCE_QUOTA : 0) |
+                    (s->settings.skip_acl ? TREE_SKIP_ACL : 0) |
+                    (s->settings.client_auth > SETTINGS_AUTH_NONE ? TREE_X509 : 0);
     sessions_start(s);
     start_handles(s);
-    status = listen_all(s);
-    if (!status) announce(s);
-    return status;
+    status = listen_on(s, &s->settings.clients, connection_accept);
+    if (!status) status = listen_on(s, &s->settings.tls, connection_accept_tls);
+    if (status) return status;
+    http_open(s);
+    announce(s);
+    return 0;
 }
 
 /* ---- Ending ---- */
@@ -164,6 +204,8 @@ void server_stop(struct server *s, int status) {
 }
 
 static void free_all(struct server *s) {
+    http_close(s);
+    tls_close(s->tls);
     tree_close(&s->tree);
     watches_close(&s->watches);
     bytes_close(&s->reply);
@@ -175,7 +217,9 @@ static void free_all(struct server *s) {
 }
 
 int server_run(struct server *s, const struct settings *settings) {
-    *s = (struct server){.settings = *settings, .data_directory = -1, .log_directory = -1};
+    enum { TRACE_MASK = 306 }; /* the original's */
+    *s = (struct server){
+        .settings = *settings, .data_directory = -1, .log_directory = -1, .trace_mask = TRACE_MASK};
     cv_assert(net_open(&s->loop) == 0);
     signal(SIGPIPE, SIG_IGN);
     s->exit_status = start(s);

@@ -17,9 +17,11 @@
 #define CV_SERVER_SERVER_H
 
 #include "net/stream.h"
+#include "net/tls.h"
 #include "raft/log.h"
 #include "raft/snapshot.h"
 #include "server/settings.h"
+#include "server/summary.h"
 #include "tree/tree.h"
 #include "tree/watch.h"
 
@@ -33,9 +35,7 @@ enum connection_state {
     CONNECTION_ENDING,  /* what is to be sent is sent, nothing more is read */
 };
 
-struct latency { /* of requests, microseconds */
-    uint64_t count, total, least, most;
-};
+enum { CONNECTION_SILENCE_MS = 15000 }; /* who has not asked for a session by then has to go */
 
 struct connection {
     struct net_stream stream;
@@ -58,8 +58,9 @@ struct connection {
     uint64_t received, sent;
     int32_t last_op, last_xid;
     int64_t last_zxid;
-    uint64_t last_answer_us;
-    struct latency latency;
+    uint64_t came_us, last_answer_us;
+    uint32_t untimed;     /* reads that were answered since, and whose time is not taken yet */
+    struct tally latency; /* microseconds */
 };
 
 struct live {            /* what this server knows of a session, by its place in the tree */
@@ -75,10 +76,13 @@ struct pending { /* whom to answer when an entry is applied, in the order of ent
     uint64_t begun_us;
 };
 
-struct statistics {
-    uint64_t received, sent, bytes_received;
-    struct latency latency, reads, writes, syncs;
-    uint64_t refused, auth_failed, expired, snapshots, snapshots_failed, connections_made, dropped;
+struct statistics { /* since the start, or since somebody had them begin anew */
+    uint64_t received, sent, bytes_received, watch_bytes;
+    struct tally responses; /* bytes */
+    struct summary reads, writes, syncs, snapshots;
+    uint64_t proposals, commits, log_bytes, slow_syncs, snapshots_failed;
+    uint64_t joins, refused, dropped, silent, auth_failed, expired;
+    uint64_t handshakes_failed; /* of TLS */
 };
 
 struct server {
@@ -90,6 +94,8 @@ struct server {
     uv_signal_t terminate, interrupt, child;
     struct net_listener listener[2 * SETTINGS_LISTEN_MAX];
     unsigned listeners;
+    struct tls *tls; /* NULL: nobody speaks it */
+    int64_t tls_said_ms;
     int data_directory, log_directory;
 
     struct tree tree;
@@ -103,6 +109,7 @@ struct server {
     bool save_failed, trim_due;
     uint64_t save_us;
     int snapshot_process; /* 0: none is under way */
+    uint64_t snapshot_begun_us;
 
     struct connection **connection; /* by number, from 1 */
     size_t connection_room;
@@ -124,13 +131,16 @@ struct server {
     uint64_t clock_us;  /* monotonic, of this turn */
     int64_t started_ms;
     struct statistics statistics;
+    int64_t summaries_ms; /* when the summaries' period began */
+    int64_t trace_mask;   /* only remembered */
+    struct http *http;    /* NULL: not asked for */
     bool stopping;
     int exit_status;
 };
 
 /* ---- server.c ---- */
 
-enum { SERVER_EXIT_DISK = 3, SERVER_EXIT_NETWORK = 3 };
+enum { SERVER_EXIT_DISK = 3, SERVER_EXIT_NETWORK = 3, SERVER_EXIT_TLS = 3 };
 
 /* Runs until it is told to end; what it returns is the exit status. */
 int server_run(struct server *server, const struct settings *settings);
@@ -143,6 +153,7 @@ void server_more(uv_idle_t *idle);
 /* ---- connection.c ---- */
 
 void connection_accept(struct net_listener *listener);
+void connection_accept_tls(struct net_listener *listener);
 void connection_end(struct connection *connection);       /* now */
 void connection_end_after(struct connection *connection); /* when all is sent */
 /* Goes on with the requests that have come. */
@@ -150,6 +161,8 @@ void connection_go_on(struct connection *connection);
 /* The write at the front has been answered. */
 void connection_answered(struct connection *connection);
 void connection_dirty(struct connection *connection);
+void connection_notify(struct connection *connection, int32_t type, struct zk_text path);
+void connection_count_anew(struct connection *connection);
 void connections_flush(struct server *server);
 struct zk_clients connection_identities(const struct connection *connection);
 bool connection_add_identity(struct connection *connection, const char *scheme, struct zk_text id);
@@ -163,7 +176,6 @@ void reply_end(struct connection *connection, size_t reply, int32_t xid, int64_t
 /* Answers a request that does not go through the log.  False: the connection is to end. */
 bool request_answer(struct connection *connection, const struct zk_request_header *header,
                     struct zk_in *body);
-void latency_add(struct latency *latency, uint64_t us);
 
 /* ---- session.c ---- */
 

@@ -106,6 +106,7 @@ void session_connect(struct connection *c, struct zk_in *frame) {
     c->answers_read_only = r.read_only != ZK_ABSENT;
     c->received++;
     c->server->statistics.received++;
+    c->server->statistics.joins++;
     if (r.session_id)
         resume(c, &r, timeout_ms);
     else

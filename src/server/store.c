@@ -147,6 +147,7 @@ void store_snapshot(struct server *s, bool now) {
         return;
     }
     s->snapshot_process = process;
+    s->snapshot_begun_us = s->clock_us;
     s->index_at_snapshot = s->raft.applied;
     s->log_bytes_at_snapshot = s->log.bytes_written;
     s->image_bytes = (uint64_t)s->tree.bytes + (uint64_t)s->tree.nodes * 80;
@@ -169,7 +170,8 @@ void store_snapshot_done(struct server *s) {
     if (!s->snapshot_process || waitpid(s->snapshot_process, &status, WNOHANG) <= 0) return;
     s->snapshot_process = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        s->statistics.snapshots++;
+        server_read_clock(s);
+        summary_add(&s->statistics.snapshots, s->clock_us - s->snapshot_begun_us, 1);
         s->trim_due = true;
     } else {
         s->statistics.snapshots_failed++;

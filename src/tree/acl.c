@@ -62,7 +62,7 @@ static bool entry_allows(const struct zk_acl *entry, const struct zk_clients *id
 
 bool acl_allows(const struct tree *tree, uint32_t acl, int32_t permission,
                 const struct zk_clients *identities) {
-    if (acl == ACL_OPEN || tree->rules.skip_acl || is_super(identities)) return true;
+    if (acl == ACL_OPEN || tree->rules & TREE_SKIP_ACL || is_super(identities)) return true;
     struct zk_acl entry;
     for (struct zk_acls left = acl_list(tree, acl); zk_acls_next(&left, &entry);)
         if (entry.perms & permission && entry_allows(&entry, identities)) return true;
@@ -72,17 +72,17 @@ bool acl_allows(const struct tree *tree, uint32_t acl, int32_t permission,
 /* ---- What may be kept ---- */
 
 static bool is_digest(struct zk_text id) {
-    const char *colon = id.size > 0 ? memchr(id.at, ':', (size_t)id.size) : NULL;
-    const char *end = id.at + id.size;
+    if (id.size <= 0) return false;
+    const char *colon = memchr(id.at, ':', (size_t)id.size), *end = id.at + id.size;
     return colon && colon + 1 < end && !memchr(colon + 1, ':', (size_t)(end - colon - 1));
 }
 
-static bool entry_is_valid(const struct zk_acl *entry) {
+static bool entry_is_valid(const struct tree *tree, const struct zk_acl *entry) {
     uint32_t address, mask;
     if (is(entry->id.scheme, "world")) return is(entry->id.id, "anyone");
     if (is(entry->id.scheme, "digest")) return is_digest(entry->id.id);
     if (is(entry->id.scheme, "ip")) return read_address(entry->id.id, &address, &mask);
-    return is(entry->id.scheme, "x509") && entry->id.id.size > 0;
+    return tree->rules & TREE_X509 && is(entry->id.scheme, "x509") && entry->id.id.size > 0;
 }
 
 /* Adds an entry unless one just like it is there. */
@@ -128,7 +128,7 @@ bool acl_prepare(struct tree *tree, struct zk_acls given, const struct zk_client
     while (zk_acls_next(&given, &entry)) {
         if (is(entry.id.scheme, "auth")) {
             if (!add_identities(out, &count, entry.perms, identities)) return false;
-        } else if (entry_is_valid(&entry)) {
+        } else if (entry_is_valid(tree, &entry)) {
             add_once(out, &count, &entry);
         } else {
             return false;

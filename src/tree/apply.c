@@ -32,7 +32,7 @@ static int32_t read_mode(const struct context *c, int32_t op, const struct zk_cr
                          struct mode *mode) {
     if (r->flags < ZK_PERSISTENT || r->flags > ZK_TTL_SEQUENTIAL) return ZK_BADARGUMENTS;
     bool ttl = r->flags == ZK_TTL || r->flags == ZK_TTL_SEQUENTIAL;
-    if (ttl && c->tree->rules.no_extended_types) return ZK_UNIMPLEMENTED;
+    if (ttl && !(c->tree->rules & TREE_EXTENDED_TYPES)) return ZK_UNIMPLEMENTED;
     if (ttl != (op == ZK_OP_CREATE_TTL)) return ZK_BADARGUMENTS;
     if (ttl && (r->ttl <= 0 || r->ttl > TREE_TTL_MAX)) return ZK_BADARGUMENTS;
     bool ephemeral = r->flags == ZK_EPHEMERAL || r->flags == ZK_EPHEMERAL_SEQUENTIAL;
@@ -63,6 +63,7 @@ static int32_t create(const struct context *c, int32_t op, const struct zk_creat
     struct creation creation = {
         .path = r->path, .data = r->data, .zxid = c->zxid, .time = c->entry->time};
     int32_t err = read_mode(c, op, r, &mode);
+    if (r->path.size < 0) return ZK_MARSHALLINGERROR;
     if (err) return err;
     if (!zk_path_plausible(r->path)) return ZK_BADARGUMENTS;
     if (!acl_prepare(tree, r->acl, &c->entry->identities, &creation.acl)) return ZK_INVALIDACL;
@@ -93,6 +94,7 @@ static bool is_protected(struct zk_text path) {
 
 static int32_t delete (const struct context *c, const struct zk_delete_request *r) {
     struct tree *tree = c->tree;
+    if (r->path.size < 0) return ZK_MARSHALLINGERROR;
     if (!zk_path_plausible(r->path) || is_protected(r->path)) return ZK_BADARGUMENTS;
     node_id parent = tree_find(tree, parent_path(r->path));
     if (!parent) return ZK_NONODE;
@@ -234,9 +236,16 @@ static int32_t delete_container(const struct context *c) {
     return ZK_OK;
 }
 
+static int by_number(const void *a, const void *b) {
+    const node_id *x = a, *y = b;
+    return *x < *y ? -1 : *x > *y;
+}
+
 void tree_perished(struct tree *tree, int64_t now, void (*each)(void *context, struct zk_text path),
                    void *context) {
     size_t kept = 0;
+    if (tree->perishables) /* a place that is used again is there twice */
+        qsort(tree->perishable, tree->perishables, sizeof *tree->perishable, by_number);
     for (size_t i = 0; i < tree->perishables; i++) {
         node_id id = tree->perishable[i];
         const struct node *node = &tree->node[id];
@@ -272,9 +281,10 @@ static int32_t apply_request(const struct context *c, struct bytes *reply) {
 int32_t tree_apply(struct tree *tree, int64_t zxid, const struct tree_entry *entry,
                    struct bytes *reply) {
     struct context c = {tree, entry, zxid};
-    int32_t err;
+    int32_t err, own = tree->rules;
     tree_forget_events(tree);
     tree->zxid = zxid;
+    tree->rules = entry->rules;
     switch (entry->op) {
     case ZK_OP_CREATE_SESSION: err = open_session(&c); break;
     case ZK_OP_CLOSE_SESSION: err = close_session(&c); break;
@@ -282,5 +292,6 @@ int32_t tree_apply(struct tree *tree, int64_t zxid, const struct tree_entry *ent
     default: err = apply_request(&c, reply);
     }
     changes_keep(tree);
+    tree->rules = own;
     return err;
 }

@@ -3,20 +3,22 @@
 
 size_t tree_entry_size(const struct tree_entry *entry) {
     return sizeof entry->time + sizeof entry->session + zk_size_clients(&entry->identities) +
-           sizeof entry->op + zk_left(&entry->body);
+           sizeof entry->rules + sizeof entry->op + zk_left(&entry->body);
 }
 
 void tree_store_entry(unsigned char *to, const struct tree_entry *entry) {
     to = zk_store_i64(to, &entry->time);
     to = zk_store_i64(to, &entry->session);
     to = zk_store_clients(to, &entry->identities);
+    to = zk_store_i32(to, &entry->rules);
     to = zk_store_i32(to, &entry->op);
     if (zk_left(&entry->body)) memcpy(to, entry->body.at, zk_left(&entry->body));
 }
 
 bool tree_read_entry(struct zk_in *in, struct tree_entry *entry) {
     if (!zk_read_i64(in, &entry->time) || !zk_read_i64(in, &entry->session) ||
-        !zk_read_clients(in, &entry->identities) || !zk_read_i32(in, &entry->op))
+        !zk_read_clients(in, &entry->identities) || !zk_read_i32(in, &entry->rules) ||
+        !zk_read_i32(in, &entry->op))
         return false;
     entry->body = *in;
     in->at = in->end;

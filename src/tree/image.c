@@ -217,20 +217,14 @@ static bool read_node(struct tree *tree, struct source *source, bool is_root) {
     node.name_size = (uint32_t)name_size;
     if (!take(source, node.text + name_size, data_size)) return free(node.text), false;
     node.acl = source->acl[acl];
-    acl_share(tree, node.acl);
-    node.hash = is_root ? tree_hash(tree, zk_text_of("/")) : tree_hash(tree, path);
-    node_id id = node_new(tree);
-    tree->node[id] = node;
-    node_link(tree, id, parent);
-    tree_loaded(tree, id, path);
-    source->last = id;
+    source->last = node_insert(tree, &node, parent, path);
     return true;
 }
 
 /* The nodes and lists that a new tree begins with are replaced by those of the image. */
 static void make_empty(struct tree *tree) {
     uint64_t seed = tree->seed;
-    struct tree_rules rules = tree->rules;
+    int32_t rules = tree->rules;
     tree_close(tree);
     cv_assert(tree_open_empty(tree, seed) == 0);
     tree->rules = rules;

@@ -40,15 +40,23 @@ int tree_open_empty(struct tree *tree, uint64_t seed) {
     return 0;
 }
 
+void tree_complete(struct tree *tree) {
+    static const char above[] = "/zookeeper", quota[] = "/zookeeper/quota",
+                      settings[] = "/zookeeper/config";
+    node_id top = tree_find(tree, zk_text_of(above));
+    if (!top) top = found(tree, TREE_ROOT, above, "zookeeper");
+    if (!tree_find(tree, zk_text_of(quota))) found(tree, top, quota, "quota");
+    if (tree_find(tree, zk_text_of(settings))) return;
+    struct node *config = &tree->node[found(tree, top, settings, "config")];
+    config->aversion = -1; /* as the original has it */
+    acl_drop(tree, config->acl);
+    config->acl = anyone(tree, ACL_READ);
+}
+
 int tree_open(struct tree *tree, uint64_t seed) {
     if (tree_open_empty(tree, seed) != 0) return -1;
     found(tree, 0, "/", "");
-    node_id top = found(tree, TREE_ROOT, "/zookeeper", "zookeeper");
-    found(tree, top, "/zookeeper/quota", "quota");
-    struct node *config = &tree->node[found(tree, top, "/zookeeper/config", "config")];
-    config->version = -1;
-    acl_drop(tree, config->acl);
-    config->acl = anyone(tree, ACL_READ);
+    tree_complete(tree);
     return 0;
 }
 
@@ -190,6 +198,17 @@ void node_link(struct tree *tree, node_id id, node_id parent) {
     if (node->next) tree->node[node->next].prev = id;
     above->first_child = id;
     above->children++;
+}
+
+node_id node_insert(struct tree *tree, const struct node *kept, node_id parent,
+                    struct zk_text path) {
+    node_id id = node_new(tree);
+    tree->node[id] = *kept;
+    tree->node[id].hash = tree_hash(tree, parent ? path : zk_text_of("/"));
+    acl_share(tree, kept->acl);
+    node_link(tree, id, parent);
+    tree_loaded(tree, id, path);
+    return id;
 }
 
 void node_unlink(struct tree *tree, node_id id) {

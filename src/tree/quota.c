@@ -9,7 +9,7 @@
 #define STATS      "/zookeeper_stats"
 enum { QUOTA_ROOT_SIZE = sizeof QUOTA_ROOT - 1 };
 
-struct amounts { /* -1: none, or no limit */
+struct amounts {
     int64_t count, bytes, count_hard, bytes_hard;
 };
 
@@ -25,21 +25,22 @@ static bool is_below_quota(struct zk_text path) {
 /* ---- The texts ---- */
 
 /* The number behind a word, such as the 5 of "count=5". */
-static int64_t amount(const char *text, const char *word) {
+static int64_t amount(const char *text, const char *word, int64_t unsaid) {
     for (const char *at = text; (at = strstr(at, word)); at++)
         if (at == text || at[-1] == ',' || at[-1] == ';')
             return strtoll(at + strlen(word), NULL, 10);
-    return -1;
+    return unsaid;
 }
 
-static struct amounts read_amounts(const struct node *node) {
+static struct amounts read_amounts(const struct node *node, int64_t unsaid) {
     char text[256] = {0};
     struct zk_text data = node_data(node);
     if (data.size > 0)
         memcpy(text, data.at,
                (size_t)data.size < sizeof text ? (size_t)data.size : sizeof text - 1);
-    return (struct amounts){amount(text, "count="), amount(text, "bytes="),
-                            amount(text, "countHardLimit="), amount(text, "byteHardLimit=")};
+    return (struct amounts){amount(text, "count=", unsaid), amount(text, "bytes=", unsaid),
+                            amount(text, "countHardLimit=", unsaid),
+                            amount(text, "byteHardLimit=", unsaid)};
 }
 
 static void write_stats(struct tree *tree, struct node *node, int64_t count, int64_t bytes) {
@@ -85,16 +86,16 @@ void quota_count(struct tree *tree, struct zk_text path, int64_t nodes, int64_t 
     if (!tree->quotas || (!nodes && !bytes)) return;
     node_id stats = governing(tree, path, STATS);
     if (!stats) return;
-    struct amounts now = read_amounts(&tree->node[stats]);
-    write_stats(tree, &tree->node[stats], (now.count < 0 ? 0 : now.count) + nodes,
-                (now.bytes < 0 ? 0 : now.bytes) + bytes);
+    struct amounts now = read_amounts(&tree->node[stats], 0);
+    write_stats(tree, &tree->node[stats], now.count + nodes, now.bytes + bytes);
 }
 
 bool quota_exceeded(struct tree *tree, struct zk_text path, int64_t nodes, int64_t bytes) {
-    if (!tree->quotas || !tree->rules.enforce_quota) return false;
+    if (!tree->quotas || !(tree->rules & TREE_ENFORCE_QUOTA)) return false;
     node_id limits = governing(tree, path, LIMITS), stats = governing(tree, path, STATS);
     if (!limits || !stats) return false;
-    struct amounts most = read_amounts(&tree->node[limits]), now = read_amounts(&tree->node[stats]);
+    struct amounts most = read_amounts(&tree->node[limits], -1),
+                   now = read_amounts(&tree->node[stats], 0);
     return (most.count_hard > -1 && nodes > 0 && now.count + nodes > most.count_hard) ||
            (most.bytes_hard > -1 && bytes > 0 && now.bytes + bytes > most.bytes_hard);
 }

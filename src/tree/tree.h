@@ -118,8 +118,13 @@ struct acl_lists {
 
 /* ---- The tree ---- */
 
-struct tree_rules { /* the same on every server of an ensemble */
-    bool no_extended_types, enforce_quota, skip_acl;
+/* What settings allow.  They are a part of each entry, so that it comes out the same whenever and
+ * wherever it is applied. */
+enum tree_rules {
+    TREE_EXTENDED_TYPES = 1, /* nodes with a ttl */
+    TREE_ENFORCE_QUOTA = 2,
+    TREE_SKIP_ACL = 4,
+    TREE_X509 = 8, /* certificates are looked at, so ACLs may name them */
 };
 
 /* What a change looks like from outside: one of ZK_NODE_CREATED, _DELETED and _DATA_CHANGED.  The
@@ -134,7 +139,7 @@ struct undo;
 
 struct tree {
     int64_t zxid; /* of the last entry */
-    struct tree_rules rules;
+    int32_t rules; /* for reads, and of the entry that is being applied */
     uint64_t seed;
     struct arena node_arena;
     struct node *node; /* by number */
@@ -172,6 +177,7 @@ struct tree_entry {  /* what goes through the log */
     int64_t time;    /* ms since 1970, of the server that proposed it */
     int64_t session; /* who asks; 0: the server itself */
     struct zk_clients identities;
+    int32_t rules;
     int32_t op;
     struct zk_in body; /* the request, as the client sent it */
 };
@@ -229,6 +235,12 @@ uint32_t tree_hash(const struct tree *tree, struct zk_text path);
 node_id node_new(struct tree *tree);
 void node_free(struct tree *tree, node_id id);
 void node_link(struct tree *tree, node_id id, node_id parent);
+/* A node that was kept somewhere, with all its numbers.  Its text, which it brings, is the tree's
+ * from now on.  The path is free, of the root empty; the session of an ephemeral node is there. */
+node_id node_insert(struct tree *tree, const struct node *kept, node_id parent,
+                    struct zk_text path);
+/* The nodes that every tree has below its root: those that are not there are founded. */
+void tree_complete(struct tree *tree);
 void node_unlink(struct tree *tree, node_id id);
 
 uint32_t session_add(struct tree *tree, int64_t id, int32_t timeout_ms,
