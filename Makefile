@@ -2,7 +2,7 @@
 VERSION := 0.1.0
 
 # What the build, and what the tests and benchmarks need beyond it: Debian 12 packages.
-BUILD_PACKAGES := gcc libc6-dev libjansson-dev libmicrohttpd-dev libssl-dev libsystemd-dev libuv1-dev libxxhash-dev libzstd-dev
+BUILD_PACKAGES := gcc libc6-dev libjansson-dev libmicrohttpd-dev libssl-dev libsystemd-dev libuv1-dev libxxhash-dev libzstd-dev zlib1g-dev
 BENCH_PACKAGES := g++ jq libsimgrid-dev spin time
 FUZZ_PACKAGES  := clang libclang-rt-14-dev
 TEST_PACKAGES  := binutils clang-format curl git help2man jq libcmocka-dev libxml2-utils
@@ -14,7 +14,7 @@ CFLAGS  ?= -O3 -g
 LTO     ?= -flto=2 -ffat-lto-objects
 ALL_CFLAGS := -std=gnu17 -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wno-format-truncation \
               -Isrc -D_GNU_SOURCE -DCONCLAVE_VERSION='"$(VERSION)"' -pthread $(CFLAGS) $(SANITIZE)
-LDLIBS  := -ljansson -lm -lmicrohttpd -lssl -lcrypto -lsystemd -luv -lzstd -pthread
+LDLIBS  := -ljansson -lm -lmicrohttpd -lssl -lcrypto -lsystemd -luv -lz -lzstd -pthread
 
 SOURCES := $(sort $(wildcard src/*/*.c))
 OBJECTS := $(SOURCES:src/%.c=$(B)/obj/%.o) $(B)/obj/cli/explanations.o
@@ -24,7 +24,7 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/uni
 MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,\
              $(sort $(wildcard src/cli/cmd_*.c)))
 
-.PHONY: all run tour fuzz test asan ubsan tsan bench man format clean help deps test-deps install build-tests
+.PHONY: libraries all run tour fuzz test asan ubsan tsan bench man format clean help deps test-deps install build-tests
 .DELETE_ON_ERROR:
 
 all: deps $(B)/conclave
@@ -133,6 +133,10 @@ bench: all
 	$(call install,$(BENCH_PACKAGES))
 	@./bench/run $(B)/conclave
 	@./bench/check $(B)/conclave
+
+# For the tests, which link mutants of their own.
+libraries:
+	@echo $(LDLIBS)
 
 # ---- Manual pages: from --help, which is their one source ----
 man: test-deps $(MANUALS)

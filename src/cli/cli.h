@@ -16,6 +16,10 @@ struct command {
 };
 
 int cmd_serve(int argc, char **argv);
+int cmd_import(int argc, char **argv);
+int cmd_backup(int argc, char **argv);
+int cmd_restore(int argc, char **argv);
+int cmd_recover(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_check(int argc, char **argv);

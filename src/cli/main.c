@@ -10,6 +10,10 @@
 
 static const struct command commands[] = {
     {"serve", "a coordination server for ZooKeeper clients", cmd_serve},
+    {"import", "make the data of a ZooKeeper server that of this one", cmd_import},
+    {"backup", "all data of a server, running or not, into one file", cmd_backup},
+    {"restore", "a backup becomes the data of a server, running or not", cmd_restore},
+    {"recover", "look for damage in a server's files, and cut it out", cmd_recover},
     {"sim", "run a lock or an election in the simulator and judge it", cmd_sim},
     {"check", "explore every interleaving of a small system and decide what holds", cmd_check},
     {"compare", "measured cost of every lock beside its formula", cmd_compare},

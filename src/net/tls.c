@@ -223,10 +223,12 @@ static void break_off(struct net_stream *stream) {
     if (!stream->closing) stream->on_end(stream);
 }
 
-/* Both return whether there may be more; a session that ends or is broken is dealt with. */
+/* Both return whether there may be more; a session that ends or is broken is dealt with.  An error
+ * that somebody else has left in OpenSSL's queue would be taken for one of theirs. */
 
 static bool shake_hands(struct net_stream *stream) {
     struct tls_session *session = stream->tls;
+    ERR_clear_error();
     int result = SSL_do_handshake(session->ssl);
     session->secured = result == 1;
     if (session->secured)
@@ -239,6 +241,7 @@ static bool shake_hands(struct net_stream *stream) {
 static bool open_record(struct net_stream *stream) {
     unsigned char plain[SSL3_RT_MAX_PLAIN_LENGTH];
     struct tls_session *session = stream->tls;
+    ERR_clear_error();
     int size = SSL_read(session->ssl, plain, sizeof plain);
     if (size > 0) {
         stream->on_bytes(stream, plain, (size_t)size);
@@ -257,10 +260,8 @@ void tls_receive(struct net_stream *stream, const unsigned char *bytes, size_t s
     struct tls_session *session = stream->tls;
     session->received = bytes;
     session->received_size = size;
-    ERR_clear_error();
-    if (session->secured || shake_hands(stream))
-        while (!stream->closing && !stream->over && open_record(stream)) {
-        }
+    bool more = session->secured || shake_hands(stream);
+    while (more && !stream->closing && !stream->over) more = open_record(stream);
     session->received_size = 0;
     if (session->sealed.used) net_flush(stream); /* the protocol's own answers */
     /* Who makes us answer and does not take the answers is not to fill the memory. */
@@ -348,7 +349,6 @@ static bool is_text(const ASN1_STRING *value) {
     case V_ASN1_T61STRING:
     case V_ASN1_IA5STRING:
     case V_ASN1_GENERALSTRING:
-    case V_ASN1_UNIVERSALSTRING:
     case V_ASN1_BMPSTRING:
         return is_utf8((const char *)ASN1_STRING_get0_data(value),
                        (size_t)ASN1_STRING_length(value));
@@ -370,20 +370,26 @@ static void add_part(struct bytes *out, const X509_NAME_ENTRY *entry) {
         add_encoded(out, value);
 }
 
+/* Parts that stand side by side share the number of their set. */
+static int set_of(const X509_NAME *name, int part) {
+    return X509_NAME_ENTRY_set(X509_NAME_get_entry(name, part));
+}
+
+static void add_name(struct bytes *out, const X509_NAME *name) {
+    int count = X509_NAME_entry_count(name);
+    for (int end = count, first; end > 0; end = first) {
+        for (first = end - 1; first && set_of(name, first - 1) == set_of(name, end - 1);) first--;
+        for (int i = first; i < end; i++) {
+            if (i > first || end < count) add_text(out, i > first ? "+" : ",");
+            add_part(out, X509_NAME_get_entry(name, i));
+        }
+    }
+}
+
 bool tls_subject(const struct net_stream *stream, struct bytes *subject) {
     const SSL *ssl = stream->tls->ssl;
     const X509 *certificate = SSL_get0_peer_certificate(ssl);
     if (!certificate || SSL_get_verify_result(ssl) != X509_V_OK) return false;
-    const X509_NAME *name = X509_get_subject_name(certificate);
-    int end = X509_NAME_entry_count(name);
-    for (bool more = false; end > 0; more = true) {
-        int first = end - 1, set = X509_NAME_ENTRY_set(X509_NAME_get_entry(name, first));
-        while (first && X509_NAME_ENTRY_set(X509_NAME_get_entry(name, first - 1)) == set) first--;
-        for (int i = first; i < end; i++) {
-            if (more || i > first) add_text(subject, i > first ? "+" : ",");
-            add_part(subject, X509_NAME_get_entry(name, i));
-        }
-        end = first;
-    }
+    add_name(subject, X509_get_subject_name(certificate));
     return subject->used > 0;
 }

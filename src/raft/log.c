@@ -29,7 +29,9 @@ struct batch_header {
 };
 _Static_assert(sizeof(struct segment_header) == 40, "it is what is on disk");
 _Static_assert(sizeof(struct batch_header) == 32, "it is what is on disk");
-enum { MARK = 0x68637462 }; /* so that looking for a batch can be quick */
+/* So that looking for a batch can be quick.  It is mixed with the segment's key, which nobody
+ * outside knows: clients cannot write what looks like a batch. */
+enum { MARK = 0x68637462 };
 
 enum { NAME_SIZE = 32 };
 
@@ -101,7 +103,9 @@ static bool batch_at(const struct view *view, uint64_t at, struct raft_batch *ba
     struct batch_header header;
     if (view->size < sizeof header || at > view->size - sizeof header) return false;
     memcpy(&header, view->base + at, sizeof header);
-    if (header.mark != MARK || header.size > view->size - at - sizeof header) return false;
+    if (header.mark != (MARK ^ (uint32_t)view->key) ||
+        header.size > view->size - at - sizeof header)
+        return false;
     const unsigned char *entries = view->base + at + sizeof header;
     if (header.crc != batch_crc(view->key, &header, entries)) return false;
     *batch = (struct raft_batch){.first = header.first,
@@ -194,8 +198,8 @@ static int cut_segment(struct log *log, const struct view *view, uint64_t at) {
     int file = openat(log->directory, view->name, O_RDWR | O_CLOEXEC);
     if (file < 0) return fail_errno(log, "cannot be written", view->name);
     int status = 0;
-    if (ftruncate(file, (off_t)at) != 0 || fallocate(file, 0, 0, (off_t)view->size) != 0 ||
-        fdatasync(file) != 0)
+    if (ftruncate(file, (off_t)at) != 0 ||
+        (errno = posix_fallocate(file, 0, (off_t)view->size)) != 0 || fdatasync(file) != 0)
         status = fail_errno(log, "cannot be cut", view->name);
     close(file);
     return status;
@@ -371,7 +375,7 @@ static int new_segment(struct log *log, uint64_t least) {
     if (file < 0) return fail_errno(log, "cannot be created", unfinished);
     struct iovec part = {&header, sizeof header};
     segment_name(name, header.first);
-    if (fallocate(file, 0, 0, (off_t)size) != 0 || write_all(file, &part, 1, 0) != 0 ||
+    if ((errno = posix_fallocate(file, 0, (off_t)size)) != 0 || write_all(file, &part, 1, 0) != 0 ||
         fsync(file) != 0 || renameat(log->directory, unfinished, log->directory, name) != 0 ||
         fsync(log->directory) != 0) {
         fail_errno(log, "cannot be written", unfinished);
@@ -391,12 +395,13 @@ int log_append(struct log *log, const struct raft_batch *batch) {
     struct batch_header header = {.size = (uint32_t)batch->size,
                                   .first = batch->first,
                                   .term = batch->term,
-                                  .count = batch->count,
-                                  .mark = MARK};
+                                  .count = batch->count};
     uint64_t size = padded(sizeof header + batch->size);
     cv_assert(batch->first == log->next && header.size == batch->size);
     if ((log->file < 0 || size > log->size - log->at) && new_segment(log, size) != 0) return -1;
-    header.crc = batch_crc(log->segment[log->segments - 1].key, &header, batch->bytes);
+    uint64_t key = log->segment[log->segments - 1].key;
+    header.mark = MARK ^ (uint32_t)key;
+    header.crc = batch_crc(key, &header, batch->bytes);
     struct iovec parts[] = {{&header, sizeof header}, {(void *)batch->bytes, batch->size}};
     char name[NAME_SIZE];
     segment_name(name, log->segment[log->segments - 1].first);

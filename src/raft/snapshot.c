@@ -62,6 +62,16 @@ void snapshots_trim(struct snapshots *s, size_t keep) {
     while (s->count > keep) unlinkat(s->directory, snapshot_name(name, s->index[--s->count]), 0);
 }
 
+int snapshot_set_aside(struct snapshots *s, uint64_t index) {
+    char name[NAME_SIZE], aside[NAME_SIZE + 16];
+    snprintf(aside, sizeof aside, "damaged.%s", snapshot_name(name, index));
+    if (renameat2(s->directory, name, s->directory, aside, RENAME_NOREPLACE) == 0 &&
+        fsync(s->directory) == 0)
+        return 0;
+    complain(s, name, "cannot be renamed to damaged.*", errno);
+    return -1;
+}
+
 /* ---- Writing ---- */
 
 struct snapshot_writer {
@@ -243,7 +253,9 @@ int snapshot_read(void *reader, void *bytes, size_t size) {
 
 int snapshot_close(struct snapshot_reader *r) {
     if (r->file >= 0 && !r->failed && r->taken == r->ready) fill(r); /* the end of the frame */
-    int whole = r->ended && r->ready == 0 && !r->failed;
+    unsigned char more;
+    int whole = r->ended && r->ready == 0 && !r->failed && r->in.pos == r->in.size &&
+                get(r, &more, 1) == 0; /* nothing may follow, or a flag was changed */
     if (r->file >= 0) close(r->file);
     ZSTD_freeDCtx(r->zstd);
     free(r);

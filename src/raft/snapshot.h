@@ -22,6 +22,9 @@ int snapshots_list(struct snapshots *snapshots, int directory, const char *path)
 /* Removes all but the newest `keep`. */
 void snapshots_trim(struct snapshots *snapshots, size_t keep);
 
+/* Renames one to damaged.*, which no server reads. */
+int snapshot_set_aside(struct snapshots *snapshots, uint64_t index);
+
 /* ---- Writing ---- */
 
 struct snapshot_writer;

@@ -16,6 +16,18 @@ static void set_item(void *context, const struct item *item) {
     json_object_set_new(context, item->json, value);
 }
 
+static void set_number(json_t *to, const char *key, uint64_t value) {
+    json_object_set_new(to, key, json_integer((json_int_t)value));
+}
+
+static void set_real(json_t *to, const char *key, double value) {
+    json_object_set_new(to, key, json_real(value));
+}
+
+static void set_text(json_t *to, const char *key, const char *value) {
+    json_object_set_new(to, key, json_string(value));
+}
+
 static const char *decimal(char text[24], int64_t number) {
     snprintf(text, 24, "%" PRId64, number);
     return text;
@@ -42,55 +54,55 @@ static void environment(const struct server *s, json_t *to) {
 }
 
 static void monitor(const struct server *s, json_t *to) {
-    json_object_set_new(to, "version", json_string(REPORT_VERSION));
-    json_object_set_new(to, "server_state", json_string(report_mode(s)));
+    set_text(to, "version", REPORT_VERSION);
+    set_text(to, "server_state", report_mode(s));
     report_figures(s, set_item, to);
 }
 
 static void dirs(const struct server *s, json_t *to) {
     struct directory_sizes sizes = report_directories(s);
-    json_object_set_new(to, "datadir_size", json_integer(sizes.data));
-    json_object_set_new(to, "logdir_size", json_integer(sizes.log));
+    set_number(to, "datadir_size", (uint64_t)sizes.data);
+    set_number(to, "logdir_size", (uint64_t)sizes.log);
 }
 
 static void get_trace_mask(const struct server *s, json_t *to) {
-    json_object_set_new(to, "tracemask", json_integer(s->trace_mask));
+    set_number(to, "tracemask", (uint64_t)s->trace_mask);
 }
 
 static json_t *response_sizes(const struct server *s) {
     const struct tally *sizes = &s->statistics.responses;
-    bool any = sizes->count != 0;
-    return json_pack("{s:I, s:I, s:I}", "last_buffer_size", any ? (json_int_t)sizes->last : -1,
-                     "min_buffer_size", any ? (json_int_t)sizes->least : -1, "max_buffer_size",
-                     any ? (json_int_t)sizes->most : -1);
+    uint64_t none = sizes->count ? 0 : UINT64_MAX; /* -1 to who reads it */
+    json_t *object = json_object();
+    set_number(object, "last_buffer_size", sizes->last | none);
+    set_number(object, "min_buffer_size", sizes->least | none);
+    set_number(object, "max_buffer_size", sizes->most | none);
+    return object;
 }
 
 static void server_stats(const struct server *s, json_t *to) {
-    const struct statistics *counted = &s->statistics;
     struct directory_sizes sizes = report_directories(s);
     struct tally latency = report_latency(s);
-    json_t *stats = json_pack(
-        "{s:I, s:I, s:I, s:o, s:I, s:I, s:s, s:I, s:I, s:f, s:I, s:I, s:I, s:I, s:I}", /* */
-        "packets_sent", (json_int_t)counted->sent,                                     /* */
-        "packets_received", (json_int_t)counted->received,                             /* */
-        "fsync_threshold_exceed_count", (json_int_t)counted->slow_syncs,               /* */
-        "client_response_stats", response_sizes(s),                                    /* */
-        "data_dir_size", (json_int_t)sizes.data,                                       /* */
-        "log_dir_size", (json_int_t)sizes.log,                                         /* */
-        "server_state", report_mode(s),                                                /* */
-        "last_processed_zxid", (json_int_t)s->tree.zxid,                               /* */
-        "outstanding_requests", (json_int_t)s->pending_count,                          /* */
-        "avg_latency", tally_average(&latency) / 1000,                                 /* */
-        "max_latency", (json_int_t)(latency.most / 1000),                              /* */
-        "min_latency", (json_int_t)(latency.least / 1000),                             /* */
-        "num_alive_client_connections", (json_int_t)s->connections,                    /* */
-        "uptime", (json_int_t)(s->now_ms - s->started_ms),                             /* */
-        "auth_failed_count", (json_int_t)counted->auth_failed);
-    json_object_set_new(to, "version", json_string(REPORT_VERSION));
+    json_t *stats = json_object();
+    set_number(stats, "packets_sent", s->statistics.sent);
+    set_number(stats, "packets_received", s->statistics.received);
+    set_number(stats, "fsync_threshold_exceed_count", s->statistics.slow_syncs);
+    json_object_set_new(stats, "client_response_stats", response_sizes(s));
+    set_number(stats, "data_dir_size", (uint64_t)sizes.data);
+    set_number(stats, "log_dir_size", (uint64_t)sizes.log);
+    set_text(stats, "server_state", report_mode(s));
+    set_number(stats, "last_processed_zxid", (uint64_t)s->tree.zxid);
+    set_number(stats, "outstanding_requests", s->pending_count);
+    set_real(stats, "avg_latency", tally_average(&latency) / 1000);
+    set_number(stats, "max_latency", latency.most / 1000);
+    set_number(stats, "min_latency", latency.least / 1000);
+    set_number(stats, "num_alive_client_connections", s->connections);
+    set_number(stats, "uptime", (uint64_t)(s->now_ms - s->started_ms));
+    set_number(stats, "auth_failed_count", s->statistics.auth_failed);
+    set_text(to, "version", REPORT_VERSION);
     json_object_set_new(to, "read_only", json_false());
     json_object_set_new(to, "server_stats", stats);
     json_object_set_new(to, "client_response", response_sizes(s));
-    json_object_set_new(to, "node_count", json_integer(s->tree.nodes));
+    set_number(to, "node_count", s->tree.nodes);
 }
 
 /* ---- Connections ---- */
@@ -154,9 +166,9 @@ static void dump(const struct server *s, json_t *to) {
 
 static void watch_summary(const struct server *s, json_t *to) {
     struct watch_count count = report_watches(s);
-    json_object_set_new(to, "num_connections", json_integer(count.connections));
-    json_object_set_new(to, "num_paths", json_integer(count.paths));
-    json_object_set_new(to, "num_total_watches", json_integer(count.watches));
+    set_number(to, "num_connections", count.connections);
+    set_number(to, "num_paths", count.paths);
+    set_number(to, "num_total_watches", count.watches);
 }
 
 static void watches(const struct server *s, json_t *to) {
@@ -235,43 +247,70 @@ json_t *admin_command(const struct server *s, const char *name) {
 static json_t *times_of(const struct summary *summary) {
     static const double shares[] = {0.5, 0.99, 0.999};
     static const char *const names[] = {"p50_ms", "p99_ms", "p999_ms"};
-    json_t *object =
-        json_pack("{s:I, s:f, s:f}", "count", (json_int_t)summary->all.count, "avg_ms",
-                  tally_average(&summary->all) / 1000, "max_ms", (double)summary->all.most / 1000);
-    for (size_t i = 0; i < 3; i++) {
+    json_t *object = json_object();
+    set_number(object, "count", summary->all.count);
+    set_real(object, "avg_ms", tally_average(&summary->all) / 1000);
+    set_real(object, "max_ms", (double)summary->all.most / 1000);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
         double us = summary_quantile(summary, shares[i]);
         json_object_set_new(object, names[i], us < 0 ? json_null() : json_real(us / 1000));
     }
     return object;
 }
 
+static json_t *requests_of(const struct server *s) {
+    json_t *object = json_object();
+    set_number(object, "received", s->statistics.received);
+    set_number(object, "sent", s->statistics.sent);
+    set_number(object, "outstanding", s->pending_count);
+    json_object_set_new(object, "reads", times_of(&s->statistics.reads));
+    json_object_set_new(object, "writes", times_of(&s->statistics.writes));
+    return object;
+}
+
+static json_t *log_of(const struct server *s, int64_t bytes) {
+    json_t *object = json_object();
+    set_text(object, "directory", s->settings.log_dir);
+    set_number(object, "bytes", (uint64_t)bytes);
+    set_number(object, "last_index", s->raft.last);
+    set_number(object, "applied_index", s->raft.applied);
+    json_object_set_new(object, "sync", times_of(&s->statistics.syncs));
+    return object;
+}
+
+static json_t *snapshots_of(const struct server *s, int64_t bytes) {
+    json_t *object = json_object();
+    set_text(object, "directory", s->settings.data_dir);
+    set_number(object, "bytes", (uint64_t)bytes);
+    set_number(object, "last_index", s->index_at_snapshot);
+    json_object_set_new(object, "under_way", json_boolean(s->snapshot_process != 0));
+    set_number(object, "failed", s->statistics.snapshots_failed);
+    json_object_set_new(object, "written", times_of(&s->statistics.snapshots));
+    return object;
+}
+
 json_t *admin_status(const struct server *s) {
-    const struct statistics *counted = &s->statistics;
     struct directory_sizes sizes = report_directories(s);
     char zxid[24];
     size_t resident = 0;
+    json_t *status = json_object();
     snprintf(zxid, sizeof zxid, "0x%" PRIx64, (uint64_t)s->tree.zxid);
     uv_resident_set_memory(&resident);
-    json_t *log =
-        json_pack("{s:s, s:I, s:I, s:I, s:o}", "directory", s->settings.log_dir, "bytes",
-                  (json_int_t)sizes.log, "last_index", (json_int_t)s->raft.last, "applied_index",
-                  (json_int_t)s->raft.applied, "sync", times_of(&counted->syncs));
-    json_t *snapshots =
-        json_pack("{s:s, s:I, s:I, s:I, s:b, s:o}", "directory", s->settings.data_dir, "bytes",
-                  (json_int_t)sizes.data, "last_index", (json_int_t)s->index_at_snapshot, "failed",
-                  (json_int_t)counted->snapshots_failed, "under_way", s->snapshot_process != 0,
-                  "written", times_of(&counted->snapshots));
-    json_t *requests =
-        json_pack("{s:I, s:I, s:I, s:o, s:o}", "received", (json_int_t)counted->received, "sent",
-                  (json_int_t)counted->sent, "outstanding", (json_int_t)s->pending_count, "reads",
-                  times_of(&counted->reads), "writes", times_of(&counted->writes));
-    return json_pack(
-        "{s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}",
-        "version", CONCLAVE_VERSION, "zookeeper", REPORT_ZOOKEEPER, "mode", report_mode(s), "zxid",
-        zxid, "process", (int)getpid(), "uptime_ms", (json_int_t)(s->now_ms - s->started_ms),
-        "resident_bytes", (json_int_t)resident, "connections", (json_int_t)s->connections,
-        "sessions", (json_int_t)s->tree.sessions.count, "nodes", (json_int_t)s->tree.nodes,
-        "ephemerals", (json_int_t)s->tree.ephemerals, "watches", (json_int_t)s->watches.watches,
-        "data_bytes", (json_int_t)s->tree.bytes, "requests", requests, "log", log, "snapshots",
-        snapshots);
+    set_text(status, "version", CONCLAVE_VERSION);
+    set_text(status, "zookeeper", REPORT_ZOOKEEPER);
+    set_text(status, "mode", report_mode(s));
+    set_text(status, "zxid", zxid);
+    set_number(status, "process", (uint64_t)getpid());
+    set_number(status, "uptime_ms", (uint64_t)(s->now_ms - s->started_ms));
+    set_number(status, "resident_bytes", resident);
+    set_number(status, "connections", s->connections);
+    set_number(status, "sessions", s->tree.sessions.count);
+    set_number(status, "nodes", s->tree.nodes);
+    set_number(status, "ephemerals", s->tree.ephemerals);
+    set_number(status, "watches", s->watches.watches);
+    set_number(status, "data_bytes", (uint64_t)s->tree.bytes);
+    json_object_set_new(status, "requests", requests_of(s));
+    json_object_set_new(status, "log", log_of(s, sizes.log));
+    json_object_set_new(status, "snapshots", snapshots_of(s, sizes.data));
+    return status;
 }

@@ -45,6 +45,7 @@ void commit_propose(struct server *s, struct connection *c, int64_t session, int
                                        .xid = xid,
                                        .op = op,
                                        .begun_us = s->clock_us};
+    s->statistics.proposals++;
     if (!s->saving && !s->stopping && !uv_is_active((uv_handle_t *)&s->more))
         uv_idle_start(&s->more, server_more);
 }
@@ -154,6 +155,7 @@ static void batch_written(uv_work_t *work, int status) {
 }
 
 void commit_turn(struct server *s) {
+    connections_flush(s); /* what was answered at once does not wait for the disk */
     if (!s->saving && raft_to_save(&s->raft, &s->batch)) {
         s->save.data = s;
         if (s->save_us <= (uint64_t)s->settings.sync_wait_us || s->stopping) {

@@ -78,7 +78,7 @@ static double resident_bytes(void) {
     F(znode_count, GAUGE, "Nodes", s->tree.nodes)                                                  \
     F(ephemerals_count, GAUGE, "Ephemeral nodes", s->tree.ephemerals)                              \
     F(watch_count, GAUGE, "Watches", s->watches.watches)                                           \
-    F(approximate_data_size, GAUGE, "Bytes of paths and data", (double)s->tree.bytes)              \
+    F(approximate_data_size, GAUGE, "Bytes of names and data", (double)s->tree.bytes)              \
     F(open_file_descriptor_count, GAUGE, "Open files", open_files())                               \
     F(max_file_descriptor_count, GAUGE, "Open files that are allowed", most_files())               \
     F(last_client_response_size, GAUGE, "Bytes of the last reply",                                 \

@@ -6,7 +6,7 @@
 #include "server/admin.h"
 #include "server/report.h"
 
-enum { CONNECTIONS_MAX = 32, CONNECTION_BYTES = 8192, TIMEOUT_S = 10 };
+enum { CONNECTIONS_MAX = 32, CONNECTION_BYTES = 8192, TIMEOUT_S = 5 };
 
 struct http {
     struct MHD_Daemon *daemon; /* started with the first connection: few servers are ever asked */
@@ -76,29 +76,43 @@ static struct page page_of(const struct server *s, const char *path) {
     return answer ? in_json(answer) : in_words(MHD_HTTP_NOT_FOUND, "not found; / has a list");
 }
 
+static enum MHD_Result send_page(struct MHD_Connection *connection, struct page *page) {
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(page->text.used, page->text.at, MHD_RESPMEM_MUST_FREE);
+    if (!response) {
+        bytes_close(&page->text);
+        return MHD_NO;
+    }
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page->type);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (page->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+    enum MHD_Result queued = MHD_queue_response(connection, page->status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+/* Called when a request's header is there, and again when all of it is. */
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path,
                               const char *method, const char *version, const char *upload,
-                              size_t *upload_size, void **request) {
-    (void)version, (void)upload, (void)upload_size, (void)request;
+                              size_t *upload_size, void **seen) {
+    (void)version, (void)upload;
     struct server *s = context;
     bool reads =
         strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-    server_read_clock(s);
-    struct page page =
-        reads ? page_of(s, path) : in_words(MHD_HTTP_METHOD_NOT_ALLOWED, "only GET is answered");
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(page.text.used, page.text.at, MHD_RESPMEM_MUST_FREE);
-    if (!response) {
-        bytes_close(&page.text);
-        return MHD_NO;
+    if (!reads) {
+        struct page page = in_words(MHD_HTTP_METHOD_NOT_ALLOWED, "only GET is answered");
+        return send_page(connection, &page);
     }
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, page.type);
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    if (!reads) MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-    enum MHD_Result queued = MHD_queue_response(connection, page.status, response);
-    MHD_destroy_response(response);
-    return queued;
+    if (!*seen) {
+        *seen = s;
+        return MHD_YES;
+    }
+    if (*upload_size) return MHD_NO; /* whoever reads has nothing to say */
+    server_read_clock(s);
+    struct page page = page_of(s, path);
+    return send_page(connection, &page);
 }
 
 /* ---- On the loop ---- */

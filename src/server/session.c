@@ -133,7 +133,8 @@ void sessions_start(struct server *s) {
         live->timeout_ms = sessions->at[place].timeout_ms;
         renew(s, live);
     }
-    uint32_t id = s->settings.server_id > 0 ? (uint32_t)s->settings.server_id : 1;
+    uint32_t id = s->settings.server_id >= 0 ? (uint32_t)s->settings.server_id : 1;
+    if (id > 254) id = 254; /* a byte of ones is the mark of a ttl */
     s->next_session_id = (int64_t)((uint64_t)id << 56 | ((uint64_t)s->now_ms << 24) >> 8);
 }
 

@@ -50,12 +50,14 @@ static int load_newest(struct server *s, uint64_t *index, uint64_t *term) {
     }
     for (size_t i = 0; i < found.count; i++) {
         if (load(s, &found, found.index[i], term) == 0) return *index = found.index[i], 0;
-        server_say("warning", "%s; trying the one before it", found.message);
+        server_say("warning", "%s", found.message);
     }
-    *index = *term = 0;
-    tree_close(&s->tree);
-    cv_assert(tree_open(&s->tree, s->seed) == 0);
-    return 0;
+    if (found.count)
+        server_say("error",
+                   "%s: none of the snapshots is good; 'conclave recover' says what can "
+                   "be saved",
+                   s->settings.data_dir);
+    return found.count ? -1 : 0;
 }
 
 struct replay {
@@ -125,7 +127,9 @@ void store_close(struct server *s) {
 /* In the child: everything but the directory is let go, so that nothing outlives the server. */
 _Noreturn static void write_snapshot(struct server *s) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    int directory = dup2(s->data_directory, 3);
+    /* Opened anew: the one that it came with holds the server's lock. */
+    int own = openat(s->data_directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int directory = dup3(own, 3, O_CLOEXEC);
     close_range(4, ~0u, 0);
     struct snapshots into = {.directory = directory, .path = s->settings.data_dir};
     struct snapshot_writer *writer = snapshot_begin(&into, s->raft.applied, s->raft.term);

@@ -247,8 +247,22 @@ static void word_hash(struct connection *c, struct bytes *out) { (void)c, (void)
 #define WORDS(W)                                                                                   \
     W(conf)                                                                                        \
     W(cons)                                                                                        \
-    W(crst) W(dirs) W(dump) W(envi) W(gtmk) W(hash) W(isro) W(mntr) W(ruok) W(srst) W(srvr)        \
-        W(stat) W(stmk) W(wchc) W(wchp) W(wchs)
+    W(crst)                                                                                        \
+    W(dirs)                                                                                        \
+    W(dump)                                                                                        \
+    W(envi)                                                                                        \
+    W(gtmk)                                                                                        \
+    W(hash)                                                                                        \
+    W(isro)                                                                                        \
+    W(mntr)                                                                                        \
+    W(ruok)                                                                                        \
+    W(srst)                                                                                        \
+    W(srvr)                                                                                        \
+    W(stat)                                                                                        \
+    W(stmk)                                                                                        \
+    W(wchc)                                                                                        \
+    W(wchp)                                                                                        \
+    W(wchs)
 
 static const struct word {
     const char *name;

@@ -85,31 +85,65 @@ static bool entry_is_valid(const struct tree *tree, const struct zk_acl *entry) 
     return tree->rules & TREE_X509 && is(entry->id.scheme, "x509") && entry->id.id.size > 0;
 }
 
+struct list { /* that is being made */
+    struct bytes *out;
+    int32_t count;
+    struct table seen; /* where entries begin, plus 1 */
+    uint64_t seed;
+};
+
+static size_t entry_size(const unsigned char *at, const unsigned char *end) {
+    struct zk_in in = {at, end};
+    struct zk_acl entry;
+    cv_assert(zk_read_acl(&in, &entry));
+    return (size_t)(in.at - at);
+}
+
 /* Adds an entry unless one just like it is there. */
-static void add_once(struct bytes *out, int32_t *count, const struct zk_acl *entry) {
-    struct zk_acl other;
-    struct zk_acls left = {out->at, out->used, *count};
-    while (zk_acls_next(&left, &other))
-        if (other.perms == entry->perms && zk_text_equal(other.id.scheme, entry->id.scheme) &&
-            zk_text_equal(other.id.id, entry->id.id))
-            return;
+static void add_once(struct list *list, const struct zk_acl *entry) {
+    struct bytes *out = list->out;
+    size_t from = out->used, other;
     zk_write_acl(out, entry);
-    ++*count;
+    size_t size = out->used - from;
+    uint32_t hash = hash_bytes(out->at + from, size, list->seed);
+    for (struct probe p = table_probe(&list->seen, hash); (other = table_next(&list->seen, &p));) {
+        const unsigned char *at = out->at + other - 1;
+        if (entry_size(at, out->at + from) == size && memcmp(at, out->at + from, size) == 0) {
+            out->used = from;
+            return;
+        }
+    }
+    table_add(&list->seen, hash, (uint32_t)from + 1);
+    list->count++;
 }
 
 /* `auth` stands for everybody whom the connection has shown itself to be. */
-static bool add_identities(struct bytes *out, int32_t *count, int32_t perms,
-                           const struct zk_clients *identities) {
+static bool add_identities(struct list *list, int32_t perms, const struct zk_clients *identities) {
     bool any = false;
     struct zk_client identity;
     for (struct zk_clients left = *identities; zk_clients_next(&left, &identity);) {
         bool proven = is(identity.scheme, "digest") || is(identity.scheme, "sasl") ||
                       is(identity.scheme, "x509");
         if (!proven) continue;
-        add_once(out, count, &(struct zk_acl){perms, {identity.scheme, identity.user}});
+        add_once(list, &(struct zk_acl){perms, {identity.scheme, identity.user}});
         any = true;
     }
     return any;
+}
+
+static bool add_all(const struct tree *tree, struct list *list, struct zk_acls given,
+                    const struct zk_clients *identities) {
+    struct zk_acl entry;
+    while (zk_acls_next(&given, &entry)) {
+        if (is(entry.id.scheme, "auth")) {
+            if (!add_identities(list, entry.perms, identities)) return false;
+        } else if (entry_is_valid(tree, &entry)) {
+            add_once(list, &entry);
+        } else {
+            return false;
+        }
+    }
+    return true;
 }
 
 bool acl_prepare(struct tree *tree, struct zk_acls given, const struct zk_clients *identities,
@@ -120,22 +154,16 @@ bool acl_prepare(struct tree *tree, struct zk_acls given, const struct zk_client
         *kept = given;
         return true;
     }
-    struct bytes *out = &tree->scratch;
-    struct zk_acl entry;
-    int32_t count = 0;
-    out->used = 0;
-    if (given.count <= 0) return false;
-    while (zk_acls_next(&given, &entry)) {
-        if (is(entry.id.scheme, "auth")) {
-            if (!add_identities(out, &count, entry.perms, identities)) return false;
-        } else if (entry_is_valid(tree, &entry)) {
-            add_once(out, &count, &entry);
-        } else {
-            return false;
-        }
-    }
-    *kept = (struct zk_acls){out->at, out->used, count};
-    return true;
+    struct list list = {.out = &tree->scratch, .seed = tree->seed};
+    list.out->used = 0;
+    bool good = given.count > 0 && add_all(tree, &list, given, identities);
+    table_close(&list.seen);
+    *kept = (struct zk_acls){list.out->at, list.out->used, list.count};
+    return good;
+}
+
+bool acl_entry_is_sound(const struct zk_acl *entry) {
+    return !is(entry->id.scheme, "digest") || is_digest(entry->id.id);
 }
 
 /* ---- Keeping ---- */

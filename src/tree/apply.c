@@ -63,8 +63,8 @@ static int32_t create(const struct context *c, int32_t op, const struct zk_creat
     struct creation creation = {
         .path = r->path, .data = r->data, .zxid = c->zxid, .time = c->entry->time};
     int32_t err = read_mode(c, op, r, &mode);
-    if (r->path.size < 0) return ZK_MARSHALLINGERROR;
     if (err) return err;
+    if (r->path.size < 0) return ZK_MARSHALLINGERROR;
     if (!zk_path_plausible(r->path)) return ZK_BADARGUMENTS;
     if (!acl_prepare(tree, r->acl, &c->entry->identities, &creation.acl)) return ZK_INVALIDACL;
     creation.parent = tree_find(tree, parent_path(r->path));

@@ -100,17 +100,27 @@ void change_delete(struct tree *tree, node_id id, struct zk_text path, int64_t z
     quota_count(tree, path, -1, -size_of(node_data(node)));
 }
 
+/* Puts new data beside the name.  What was there is kept until it is known that it may go. */
+static void replace_data(struct tree *tree, node_id id, struct zk_text data) {
+    struct node *node = &tree->node[id];
+    note(tree, UNDO_DATA, id, node);
+    tree->bytes += size_of(data) - size_of(node_data(node));
+    node->text = text_of(node_name(node), data);
+    node->data_size = data.size;
+}
+
+void change_statistics(struct tree *tree, node_id id, struct zk_text data) {
+    replace_data(tree, id, data);
+}
+
 void change_data(struct tree *tree, node_id id, struct zk_text path, struct zk_text data,
                  int64_t zxid, int64_t time) {
     struct node *node = &tree->node[id];
     int64_t more = size_of(data) - size_of(node_data(node));
-    note(tree, UNDO_DATA, id, node);
-    node->text = text_of(node_name(node), data);
-    node->data_size = data.size;
+    replace_data(tree, id, data);
     node->version = (int32_t)((uint32_t)node->version + 1);
     node->mzxid = zxid;
     node->mtime = time;
-    tree->bytes += more;
     quota_count(tree, path, 0, more);
     tell(tree, ZK_NODE_DATA_CHANGED, node, path);
 }
@@ -138,36 +148,31 @@ static void restore_parent(struct tree *tree, node_id parent, const struct node 
     tree->node[parent].pzxid = before->pzxid;
 }
 
+/* Statistics of quotas are data like any other, whose changes are taken back themselves. */
+
 static void take_back_create(struct tree *tree, const struct undo *undo) {
-    struct node *node = &tree->node[undo->id];
-    struct zk_text path = path_of(tree, undo->id);
-    quota_deleted(tree, path);
+    quota_deleted(tree, path_of(tree, undo->id));
     node_unlink(tree, undo->id);
-    quota_count(tree, path, -1, -size_of(node_data(node)));
-    restore_parent(tree, node->parent, &undo->before);
+    restore_parent(tree, tree->node[undo->id].parent, &undo->before);
     node_free(tree, undo->id);
 }
 
 static void take_back_delete(struct tree *tree, const struct undo *undo) {
-    struct node *node = &tree->node[undo->id];
-    node_link(tree, undo->id, node->parent);
-    struct zk_text path = path_of(tree, undo->id);
-    quota_count(tree, path, 1, size_of(node_data(node)));
-    quota_created(tree, undo->id, path);
-    restore_parent(tree, node->parent, &undo->before);
+    node_id parent = tree->node[undo->id].parent;
+    node_link(tree, undo->id, parent);
+    quota_loaded(tree, path_of(tree, undo->id));
+    restore_parent(tree, parent, &undo->before);
 }
 
 static void take_back_data(struct tree *tree, const struct undo *undo) {
     struct node *node = &tree->node[undo->id];
-    int64_t less = size_of(node_data(&undo->before)) - size_of(node_data(node));
+    tree->bytes += size_of(node_data(&undo->before)) - size_of(node_data(node));
     free(node->text);
     node->text = undo->before.text;
     node->data_size = undo->before.data_size;
     node->version = undo->before.version;
     node->mzxid = undo->before.mzxid;
     node->mtime = undo->before.mtime;
-    tree->bytes += less;
-    quota_count(tree, path_of(tree, undo->id), 0, less);
 }
 
 void changes_take_back(struct tree *tree) {

@@ -137,7 +137,8 @@ static bool read_sessions(struct tree *tree, struct source *source) {
         int64_t id = read_i64(source);
         int32_t timeout_ms = read_i32(source);
         if (!take(source, password, sizeof password)) return false;
-        if (!id || session_find(tree, id)) return fail(source, "a session is there twice");
+        if (!node_is_ephemeral(&(struct node){.owner = id}) || session_find(tree, id))
+            return fail(source, "a session is there twice, or is none");
         session_add(tree, id, timeout_ms, password);
     }
     return !source->why;
@@ -156,7 +157,8 @@ static bool read_acl(struct tree *tree, struct source *source, uint32_t number) 
     if (!list.count) return true; /* a place that was free */
     struct zk_in in = zk_in_of(bytes, list.size);
     for (int32_t i = 0; i < list.count; i++)
-        if (!zk_read_acl(&in, &entry)) return fail(source, "an ACL is malformed");
+        if (!zk_read_acl(&in, &entry) || !acl_entry_is_sound(&entry))
+            return fail(source, "an ACL is malformed");
     if (zk_left(&in)) return fail(source, "an ACL is too long");
     source->acl[number] = acl_take(tree, &list);
     return true;
@@ -197,9 +199,9 @@ static bool read_node(struct tree *tree, struct source *source, bool is_root) {
         return fail(source, "a node has no parent");
     if (acl < 1 || acl > source->acls || !source->acl[acl])
         return fail(source, "a node has no ACL");
-    if (name_size < (is_root ? 0 : 1) || name_size > TEXT_MAX)
+    if (is_root ? name_size != 0 : name_size < 1 || name_size > TEXT_MAX)
         return fail(source, "a name has no size");
-    size_t before = source->path.used;
+    if (is_root && node.owner) return fail(source, "the root is somebody's");
     unsigned char *name = bytes_extend(&source->path, (size_t)name_size + !is_root);
     if (!is_root) *name++ = '/';
     take(source, name, (size_t)name_size);
@@ -213,7 +215,7 @@ static bool read_node(struct tree *tree, struct source *source, bool is_root) {
     size_t data_size = node.data_size > 0 ? (size_t)node.data_size : 0;
     node.text = malloc((size_t)name_size + data_size + 1);
     cv_assert(node.text);
-    memcpy(node.text, source->path.at + before + !is_root, (size_t)name_size);
+    if (name_size) memcpy(node.text, name, (size_t)name_size);
     node.name_size = (uint32_t)name_size;
     if (!take(source, node.text + name_size, data_size)) return free(node.text), false;
     node.acl = source->acl[acl];
@@ -237,6 +239,7 @@ int tree_load(struct tree *tree, tree_read_fn *read, void *context, const char *
     take(&source, magic, sizeof magic);
     if (memcmp(magic, MAGIC, MAGIC_SIZE) != 0) fail(&source, "it is no tree");
     tree->zxid = read_i64(&source);
+    bytes_reserve(&source.path, 1); /* the root's is empty, but somewhere */
     if (read_sessions(tree, &source) && read_acls(tree, &source)) {
         int32_t count = read_i32(&source);
         if (count < 1) fail(&source, "there is no root");

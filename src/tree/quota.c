@@ -43,18 +43,11 @@ static struct amounts read_amounts(const struct node *node, int64_t unsaid) {
                             amount(text, "byteHardLimit=", unsaid)};
 }
 
-static void write_stats(struct tree *tree, struct node *node, int64_t count, int64_t bytes) {
+static void write_stats(struct tree *tree, node_id id, int64_t count, int64_t bytes) {
     char text[64];
     int size =
         snprintf(text, sizeof text, "count=%lld,bytes=%lld", (long long)count, (long long)bytes);
-    char *kept = malloc(node->name_size + (size_t)size + 1);
-    cv_assert(kept);
-    memcpy(kept, node->text, node->name_size);
-    memcpy(kept + node->name_size, text, (size_t)size);
-    free(node->text);
-    tree->bytes += size - (node->data_size > 0 ? node->data_size : 0);
-    node->text = kept;
-    node->data_size = size;
+    change_statistics(tree, id, (struct zk_text){text, size});
 }
 
 /* ---- Whose quota it is ---- */
@@ -87,7 +80,7 @@ void quota_count(struct tree *tree, struct zk_text path, int64_t nodes, int64_t 
     node_id stats = governing(tree, path, STATS);
     if (!stats) return;
     struct amounts now = read_amounts(&tree->node[stats], 0);
-    write_stats(tree, &tree->node[stats], now.count + nodes, now.bytes + bytes);
+    write_stats(tree, stats, now.count + nodes, now.bytes + bytes);
 }
 
 bool quota_exceeded(struct tree *tree, struct zk_text path, int64_t nodes, int64_t bytes) {
@@ -113,7 +106,7 @@ static void count_all(struct tree *tree, node_id stats, struct zk_text path) {
         count++;
         bytes += tree->node[id].data_size > 0 ? tree->node[id].data_size : 0;
     }
-    write_stats(tree, &tree->node[stats], count, bytes);
+    write_stats(tree, stats, count, bytes);
 }
 
 void quota_loaded(struct tree *tree, struct zk_text path) {

@@ -138,7 +138,7 @@ struct tree_event {
 struct undo;
 
 struct tree {
-    int64_t zxid; /* of the last entry */
+    int64_t zxid;  /* of the last entry */
     int32_t rules; /* for reads, and of the entry that is being applied */
     uint64_t seed;
     struct arena node_arena;
@@ -252,6 +252,8 @@ void session_disown(struct tree *tree, node_id id);
 /* The list as it is to be kept, in tree->scratch: false when it is not allowed. */
 bool acl_prepare(struct tree *tree, struct zk_acls given, const struct zk_clients *identities,
                  struct zk_acls *kept);
+/* What the rest relies on, whoever made the list. */
+bool acl_entry_is_sound(const struct zk_acl *entry);
 uint32_t acl_take(struct tree *tree, const struct zk_acls *list); /* one more has it */
 void acl_share(struct tree *tree, uint32_t acl);
 void acl_drop(struct tree *tree, uint32_t acl);
@@ -267,6 +269,8 @@ node_id change_create(struct tree *tree, const struct creation *creation);
 void change_delete(struct tree *tree, node_id id, struct zk_text path, int64_t zxid);
 void change_data(struct tree *tree, node_id id, struct zk_text path, struct zk_text data,
                  int64_t zxid, int64_t time);
+/* The data of a node, and nothing else of it; nobody is told. */
+void change_statistics(struct tree *tree, node_id id, struct zk_text data);
 void changes_keep(struct tree *tree);
 void changes_take_back(struct tree *tree);
 void tree_forget_events(struct tree *tree);

@@ -78,7 +78,7 @@ mutated_objects() {
 # link OBJECT...: with those that were not replaced.
 link() {
     gcc -fno-lto -o "$dir/mutant" "$@" $(objects "${unit:+unit}" | grep -v -x -F -f "$dir/replaced") \
-        ${unit:+-lcmocka} -ljansson -lm -pthread
+        ${unit:+-lcmocka} $LDLIBS
 }
 
 # build FILE: the program, or the unit test, with the slip that is in the copy of FILE.

@@ -295,6 +295,7 @@ static void what_has_no_meaning_here_is_accepted(void **state) {
     (void)state;
     says("nio.numWorkerThreads=8\njvm.pause.monitor=true\nserverCnxnFactory=x\nelectionAlg=3\n"
          "localSessionsEnabled=false\nautopurge.purgeInterval=\nssl.trustStore.password=x\n"
+         "DigestAuthenticationProvider.enabled=true\nDigestAuthenticationProvider.digestAlg=SHA1\n"
          "metricsProvider.exportJvmInfo=true\nadmin.commandURL=/c\nzookeeper.version=100000000",
          0, "");
     says("localSessionsEnabled=true\nautopurge.purgeInterval=1\nauthProvider.1=org.example.It", 0,
@@ -554,6 +555,7 @@ static void members_fit_together(void **state) {
     will_not_settle("server.1=h:1:2:observer", "every server.N is an observer");
     will_not_settle("group.1=1:2\nserver.1=h:1:2\nserver.3=h:3:4",
                     "group.1 has server 2, but there is no server.2");
+    will_not_settle("group.1=1:255\nserver.1=h:1:2", "there is no server.255");
     will_not_settle("group.1=1\nserver.1=h:1:2\nserver.3=h:3:4", "server.3 is in no group");
     says("group.1=1:2\ngroup.1=2:3\ngroup.2=4:3", -1,
          "error zoo.cfg:3: group.2: server 3 is in a group already\n");

@@ -365,7 +365,7 @@ static void source_open(struct source *source, uint64_t seed) {
     rng_seed(&source->rng, seed);
     for (size_t i = 0; i < sizeof source->letters; i++)
         source->letters[i] = (char)rng_next(&source->rng);
-    zk_out_grow(&source->elements, 1 << 16); /* enough: elements must not move */
+    bytes_reserve(&source->elements, 1 << 16); /* enough: elements must not move */
 }
 
 /* What is left when the end of a record is missing is refused, at every length, except where only

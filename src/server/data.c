@@ -1,0 +1,204 @@
+#include "server/data.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "raft/log.h"
+
+__attribute__((format(printf, 2, 3))) static int fail(struct data *data, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(data->message, sizeof data->message, format, arguments);
+    va_end(arguments);
+    return -1;
+}
+
+int data_open(struct data *data) {
+    uint64_t seed = 0;
+    *data = (struct data){0};
+    if (getrandom(&seed, sizeof seed, 0) != sizeof seed || tree_open(&data->tree, seed) != 0)
+        return fail(data, "no memory");
+    return 0;
+}
+
+void data_close(struct data *data) { tree_close(&data->tree); }
+
+static void begin_again(struct data *data) {
+    uint64_t seed = data->tree.seed;
+    tree_close(&data->tree);
+    cv_assert(tree_open(&data->tree, seed) == 0);
+    data->index = data->term = 0;
+}
+
+/* ---- Reading ---- */
+
+static int load(struct tree *tree, struct snapshots *found, struct snapshot_reader *reader,
+                const char *name) {
+    const char *why = NULL;
+    if (!reader) return -1;
+    int status = tree_load(tree, snapshot_read, reader, &why);
+    if (snapshot_close(reader) != 0) status = -1;
+    if (status != 0)
+        snprintf(found->message, sizeof found->message, "%s/%s: %s", found->path, name,
+                 why ? why : "its checksum is wrong");
+    return status;
+}
+
+int data_load(struct tree *tree, struct snapshots *found, uint64_t index, uint64_t *term) {
+    char name[32];
+    snprintf(name, sizeof name, "snapshot.%016llx", (unsigned long long)index);
+    return load(tree, found, snapshot_open(found, index, term), name);
+}
+
+int data_apply(void *context, const struct raft_batch *batch) {
+    struct data_replay *r = context;
+    struct raft_entry raw;
+    struct tree_entry entry;
+    size_t at = 0;
+    uint64_t index = batch->first;
+    for (; raft_next(batch, &at, &raw); index++) {
+        struct zk_in in = zk_in_of(raw.bytes, raw.size);
+        if (index <= r->after) continue;
+        r->replies.used = 0;
+        if (!tree_read_entry(&in, &entry)) return -1;
+        tree_apply(r->tree, tree_next_zxid(r->tree, raw.term), &entry, &r->replies);
+    }
+    r->last = index - 1;
+    r->term = batch->term;
+    return at == batch->size && index == batch->first + batch->count ? 0 : -1;
+}
+
+static int replay(struct data *data, int directory, const char *path) {
+    struct data_replay r = {
+        .tree = &data->tree, .after = data->index, .last = data->index, .term = data->term};
+    struct log log = {.read_only = true};
+    bool torn;
+    int status = log_open(&log, directory, path, data->index, data_apply, &r, &torn);
+    if (status != 0)
+        fail(data, "%s", *log.message ? log.message : "the log holds what is no entry");
+    log_close(&log);
+    bytes_close(&r.replies);
+    data->index = r.last;
+    data->term = r.term;
+    return status;
+}
+
+static int read_once(struct data *data, int directory, const char *path, int log_directory,
+                     const char *log_path) {
+    struct snapshots found;
+    begin_again(data);
+    if (snapshots_list(&found, directory, path) != 0) return fail(data, "%s", found.message);
+    for (size_t i = 0; i < found.count && !data->index; i++) {
+        if (data_load(&data->tree, &found, found.index[i], &data->term) == 0)
+            data->index = found.index[i];
+        else
+            begin_again(data);
+    }
+    if (replay(data, log_directory, log_path) != 0) return -1;
+    if (!data->index) return fail(data, "%s: there is no data in it", path);
+    return 0;
+}
+
+/* The server may remove files between listing and reading them, and may be in the middle of writing
+ * a batch: a moment later it comes out well. */
+int data_read(struct data *data, const char *path, const char *log_path) {
+    enum { TRIES = 5, PAUSE_NS = 100000000 };
+    int status = -1;
+    if (!log_path) log_path = path;
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return fail(data, "%s: %s", path, strerror(errno));
+    int log_directory = open(log_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (log_directory < 0) fail(data, "%s: %s", log_path, strerror(errno));
+    for (int i = 0; i < TRIES && log_directory >= 0 && status != 0; i++) {
+        if (i) nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+        status = read_once(data, directory, path, log_directory, log_path);
+    }
+    if (log_directory >= 0) close(log_directory);
+    close(directory);
+    return status;
+}
+
+/* ---- Writing ---- */
+
+static int save(struct data *data, struct snapshots *into, struct snapshot_writer *writer) {
+    int status = writer ? tree_save(&data->tree, snapshot_write, writer) : -1;
+    if (writer && snapshot_end(writer, status == 0) != 0) status = -1;
+    return status == 0 ? 0 : fail(data, "%s", into->message);
+}
+
+static bool is_empty(int directory) {
+    bool empty = true;
+    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *listing = copy < 0 ? NULL : fdopendir(copy);
+    if (!listing) return false;
+    for (struct dirent *found; (found = readdir(listing));)
+        if (strcmp(found->d_name, ".") != 0 && strcmp(found->d_name, "..") != 0 &&
+            strcmp(found->d_name, "lost+found") != 0)
+            empty = false;
+    closedir(listing);
+    return empty;
+}
+
+int data_write(struct data *data, const char *path) {
+    int status = -1;
+    if (mkdir(path, 0750) != 0 && errno != EEXIST)
+        return fail(data, "%s: cannot be created: %s", path, strerror(errno));
+    int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return fail(data, "%s: cannot be opened: %s", path, strerror(errno));
+    struct snapshots into = {.directory = directory, .path = path};
+    if (flock(directory, LOCK_EX | LOCK_NB) != 0)
+        fail(data, "%s: a server is using it", path);
+    else if (!is_empty(directory))
+        fail(data, "%s: is not empty; data is only put into a new or an empty directory", path);
+    else
+        status = save(data, &into, snapshot_begin(&into, data->index, data->term));
+    close(directory);
+    return status;
+}
+
+/* ---- One file ---- */
+
+struct place {
+    char above[PATH_MAX], own[PATH_MAX]; /* copies that dirname and basename may change */
+    const char *name;
+    struct snapshots in;
+};
+
+static int open_place(struct data *data, const char *file, struct place *place) {
+    snprintf(place->above, sizeof place->above, "%s", file);
+    snprintf(place->own, sizeof place->own, "%s", file);
+    place->name = basename(place->own);
+    place->in = (struct snapshots){.path = dirname(place->above)};
+    place->in.directory = open(place->in.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (place->in.directory < 0) return fail(data, "%s: %s", place->in.path, strerror(errno));
+    return 0;
+}
+
+int data_read_file(struct data *data, const char *file) {
+    struct place place;
+    if (open_place(data, file, &place) != 0) return -1;
+    struct snapshot_reader *reader =
+        snapshot_open_as(&place.in, place.name, &data->index, &data->term);
+    int status = load(&data->tree, &place.in, reader, place.name);
+    close(place.in.directory);
+    return status == 0 ? 0 : fail(data, "%s", place.in.message);
+}
+
+int data_write_file(struct data *data, const char *file) {
+    struct place place;
+    if (open_place(data, file, &place) != 0) return -1;
+    int status =
+        save(data, &place.in, snapshot_begin_as(&place.in, place.name, data->index, data->term));
+    close(place.in.directory);
+    return status;
+}

@@ -1,0 +1,265 @@
+# The data of a server as files: a ZooKeeper server's imported, backups, restoring them, damage.
+wire=tests/wire
+super='DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU='
+c() { "$CONCLAVE" "$@"; }
+tree() { timeout 60 /usr/bin/python3 "$wire/data_tree.py" "$@"; }
+files() { /usr/bin/python3 "$wire/data_files.py" "$@"; }
+pids=()
+trap 'kill -9 "${pids[@]}" 2>/dev/null' EXIT
+
+# serve DIR [OPTION...]: sets AT and PID.
+serve() {
+    local directory=$1 i
+    shift
+    "$CONCLAVE" serve --data "$directory" --listen 127.0.0.1:0 --set admin.enableServer=false --set "$super" \
+        --set extendedTypesEnabled=true "$@" >"$WORK/serve.out" 2>"$WORK/serve.err" </dev/null &
+    PID=$!
+    pids+=("$PID")
+    for i in $(seq 100); do
+        AT=$(sed -n 's/^conclave: serving clients on \([0-9.:]*\).*/\1/p' "$WORK/serve.out")
+        [ -n "$AT" ] && return
+        kill -0 "$PID" 2>/dev/null || break
+        sleep 0.1
+    done
+    echo "it does not serve:"
+    cat "$WORK/serve.err"
+    return 1
+}
+end() { kill "$PID" && wait "$PID"; }
+
+# zookeeper DIR: the original, with many small files; sets AT and PID.
+zookeeper() {
+    local directory=$1 jars=/usr/share/java port
+    port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    mkdir -p "$directory/data" "$directory/logs"
+    printf '%s\n' "dataDir=$directory/data" "dataLogDir=$directory/logs" "clientPort=$port" \
+        clientPortAddress=127.0.0.1 tickTime=2000 maxClientCnxns=0 admin.enableServer=false forceSync=no \
+        extendedTypesEnabled=true preAllocSize=64 snapCount=300 globalOutstandingLimit=1000000 "$super" \
+        >"$directory/zoo.cfg"
+    java -Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms32m -Xmx256m \
+        -Dznode.container.checkIntervalMs=86400000 -cp "$jars/slf4j-nop.jar:$jars/zookeeper.jar" \
+        org.apache.zookeeper.server.quorum.QuorumPeerMain "$directory/zoo.cfg" >"$WORK/zookeeper.out" 2>&1 &
+    PID=$!
+    pids+=("$PID")
+    AT=127.0.0.1:$port
+    tree await "$AT"
+}
+
+# ---- From a real server ----
+fill_original() { zookeeper "$WORK/zk" && tree fill "$AT" "$WORK/original.json" && kill -9 "$PID"; }
+import() { c import --from-zookeeper "$1/data" --log-dir "$1/logs" --data "$2"; }
+newest() { # the newest snapshot, by its number
+    (cd "$1" && for f in snapshot.*; do printf '%d %s\n' "0x${f#*.}" "$f"; done | sort -n | tail -1 | cut -d' ' -f2)
+}
+# imported DIR: what becomes of these files is what the original had, to the last field.
+imported() {
+    rm -rf "$WORK/new"
+    import "$1" "$WORK/new" >"$WORK/import.out" 2>"$WORK/import.err" || { cat "$WORK/import.err"; return 1; }
+    serve "$WORK/new" && tree dump "$AT" "$WORK/new.json" && tree same "$WORK/original.json" "$WORK/new.json" && end
+}
+# Older snapshots and longer logs lead to the same tree: the snapshots were taken while clients wrote.
+older_snapshots() {
+    local i file last=
+    cp -r "$WORK/zk" "$WORK/older"
+    for i in $(seq 100); do
+        file=$(newest "$WORK/older/data/version-2")
+        [ "$file" = snapshot.0 ] && break
+        rm "$WORK/older/data/version-2/$file"
+        [ $((i % 4)) -eq 0 ] && { imported "$WORK/older" || { echo "from the one before $file"; return 1; }; }
+    done
+    [ "$i" -ge 8 ] || { echo "only $i snapshots: no test"; return 1; }
+    imported "$WORK/older"
+}
+sessions_go_on() { serve "$WORK/new" && tree attach "$AT" "$WORK/original.json" && end; }
+report_tells() {
+    imported "$WORK/zk" && grep -q '^28[0-9][0-9] nodes, 3 of them ephemeral; 3 sessions; last zxid 0x' "$WORK/import.out" &&
+        grep -q "^from $(newest "$WORK/zk/data/version-2") and [1-9][0-9]* transactions behind it in log" "$WORK/import.out"
+}
+nothing_changed() { diff -r "$WORK/zk" "$WORK/kept"; }
+logs_forgotten() { c import --from-zookeeper "$WORK/zk/data" --data "$WORK/forgotten" 2>&1 | grep -q 'give --log-dir'; }
+
+check "a ZooKeeper server is filled and killed" fill_original
+cp -r "$WORK/zk" "$WORK/kept"
+check "imported: node by node the same" imported "$WORK/zk"
+check "the sessions go on, with their passwords" sessions_go_on
+check "imported from every fourth snapshot: the same" older_snapshots
+check "the report: nodes, sessions, zxid, files" report_tells
+check "the old files are as they were" nothing_changed
+check "logs that are elsewhere are missed" logs_forgotten
+
+# ---- From files that were made for it ----
+from() { rm -rf "$WORK/made" "$WORK/made-new" && files "$1" "$WORK/made" && c import --from-zookeeper "$WORK/made" --data "$WORK/made-new"; }
+# holds NAME PATHS: what is imported from these files, below the root.
+holds() {
+    from "$1" && serve "$WORK/made-new" && tree dump "$AT" "$WORK/made.json" && end &&
+        jq -r '.nodes | keys[] | select(startswith("/zookeeper") | not)' "$WORK/made.json" | sort | tr '\n' ' ' >"$WORK/paths" &&
+        { [ "$(cat "$WORK/paths")" = "$2 " ] || { cat "$WORK/paths"; return 1; }; }
+}
+stat_is() { jq -e ".nodes[\"$1\"] | $2" "$WORK/made.json" >/dev/null || { jq -c ".nodes[\"$1\"]" "$WORK/made.json"; return 1; }; }
+refused() { local text=$2; says "$text" 3 from "$1" && [ ! -e "$WORK/made-new" ]; }
+noted() { from "$1" 2>&1 | grep -q "note: .*$2"; }
+
+check "3.4: an old snapshot and its log" holds old "/ /a /b"
+check "3.4: the last data" stat_is /a '.[0] == "Mg==" and .[2].version == 1 and .[2].cversion == 2 and .[2].numChildren == 0'
+check "3.4: an ended session's nodes are gone, the parent knows" stat_is /a '.[2].pzxid == 5'
+check "3.4: creates without a count" stat_is / '.[2].pzxid == 4 and .[2].cversion == 1'
+check "3.4: what newer ones have is there" stat_is /zookeeper/config '.[2].version == -1'
+check "a snapshot that is ahead of its name" holds ahead "/ /a /a/new /late"
+check "... what came again is from the second time" stat_is /a '.[2].czxid == 8 and .[2].cversion == 1 and .[2].numChildren == 1'
+check "... an ACL that only the log has" stat_is /late '.[1] == [[1, "world", "anyone"]]'
+check "... the root's counts" stat_is / '.[2].pzxid == 15 and .[2].cversion == 3'
+check "a torn end is passed over" holds torn "/ /a /b"
+check "... with a note: the file, the place" noted torn 'log.3: the last record, at offset 103,'
+check "a torn end in the middle, where a server went on" holds torn_before "/ /a /b /c"
+check "a damaged record" refused damaged_log "log.3: offset 16: it is damaged, and there is more behind it"
+check "a log is missing" refused missing_log "log.3: offset 16: transactions are missing before it"
+check "a damaged snapshot is passed over" holds damaged_snapshot "/ /a /b /c"
+check "... with a note" noted damaged_snapshot 'snapshot.3: offset .*; trying the one before it'
+check "no snapshot is whole" refused only_damaged "no snapshot is whole"
+check "compressed with gzip" holds zipped "/ /a /b /c"
+check "compressed with snappy" refused snappy "compressed with snappy"
+check "a transaction of tomorrow" refused newer "a newer release"
+check "an empty log at the end" holds empty_log "/ /a /b /c"
+check "a snapshot alone" noted no_logs "give --log-dir"
+check "no snapshot" refused no_snapshot "there is no snapshot"
+
+check "import: no directory" says "cannot be listed" 3 c import --from-zookeeper "$WORK/nowhere" --data "$WORK/x"
+check "import: into data" says "is not empty" 3 c import --from-zookeeper "$WORK/made" --log-dir "$WORK/made" --data "$WORK/zk"
+check "import: without a source" says "from-zookeeper: which" 2 c import --data "$WORK/x"
+check "import: without a target" says "data: where" 2 c import --from-zookeeper "$WORK/zk"
+
+# ---- Backups ----
+# Several, while a client writes and the server takes snapshots and removes old files.
+backups_agree() {
+    local i writer
+    serve "$WORK/busy" --set snapCount=300 --set preAllocSize=128 --set autopurge.snapRetainCount=1 || return 1
+    timeout 60 /usr/bin/python3 "$wire/data_tree.py" pairs "$AT" "$WORK/written" &
+    writer=$!
+    pids+=("$writer")
+    for i in $(seq 100); do [ -f "$WORK/written" ] && break; sleep 0.1; done
+    for i in $(seq 8); do
+        sleep 0.3
+        cp "$WORK/written" "$WORK/written.$i"
+        c backup "$WORK/busy.$i" --data "$WORK/busy" || return 1
+    done
+    kill "$writer"
+    ls "$WORK/busy" | grep -q '^snapshot' || { echo "no snapshot was taken: no test"; return 1; }
+    end || return 1
+    for i in $(seq 8); do
+        c restore "$WORK/busy.$i" --data "$WORK/busy-new.$i" && serve "$WORK/busy-new.$i" &&
+            tree agree "$AT" "$WORK/written.$i" && end || { echo "backup $i"; return 1; }
+    done
+}
+there_and_back() {
+    imported "$WORK/zk" && c backup "$WORK/all.snapshot" --data "$WORK/new" && c restore "$WORK/all.snapshot" --data "$WORK/back" &&
+        serve "$WORK/back" && tree dump "$AT" "$WORK/back.json" && tree same "$WORK/original.json" "$WORK/back.json" && end
+}
+check "backups under load are of one moment, and complete" backups_agree
+check "restored: node by node the same" there_and_back
+check "restore: into data" says "is not empty" 3 c restore "$WORK/all.snapshot" --data "$WORK/back"
+check "restore: no file" says "No such file" 3 c restore "$WORK/none" --data "$WORK/x"
+check "restore: no backup" says "its header is damaged" 3 c restore "$CONCLAVE" --data "$WORK/x"
+cut_short() { head -c 5000 "$WORK/all.snapshot" >"$WORK/short" && says "short: it ends too early" 3 c restore "$WORK/short" --data "$WORK/x"; }
+check "restore: half a backup" cut_short
+check "restore: where to" says "either --data" 2 c restore "$WORK/all.snapshot"
+check "restore: both" says "either --data" 2 c restore "$WORK/all.snapshot" --data "$WORK/x" --server 127.0.0.1:1
+check "restore: no address" says "is not an address" 2 c restore "$WORK/all.snapshot" --server here
+check "restore: nobody there" says "Connection refused" 3 c restore "$WORK/all.snapshot" --server 127.0.0.1:1
+check "backup: no file" says "which file" 2 c backup
+check "backup: no data" says "there is no data in it" 3 c backup "$WORK/x" --data "$WORK/zk"
+check "backup: no directory" says "No such file" 3 c backup "$WORK/x" --data "$WORK/nowhere"
+
+# ---- Restoring a running server: as one of its clients ----
+restore_to() { CONCLAVE_AUTH=super:test c restore "$WORK/all.snapshot" --server "$AT" "$@"; }
+is_restored() { tree dump "$AT" "$WORK/to.json" && tree alike "$WORK/original.json" "$WORK/to.json"; }
+empty_server() {
+    serve "$WORK/to" && restore_to --dry-run | grep -q '^would be: 28[0-9][0-9] created, 1 written' &&
+        tree dump "$AT" "$WORK/to.json" && [ "$(jq '.nodes | length' "$WORK/to.json")" -eq 4 ] &&
+        restore_to | grep -q '^28[0-9][0-9] created, 1 written, 0 ACLs set, 0 deleted, 0 kept' && is_restored
+}
+nothing_to_do() { restore_to | grep -qx '0 created, 0 written, 0 ACLs set, 0 deleted, 0 kept for sessions that are there'; }
+other_tree() { tree spoil "$AT" && restore_to >"$WORK/restore.out" && grep -q ' 4 kept' "$WORK/restore.out" && is_kept && is_restored_beside; }
+is_kept() { grep -qx 'keep /text/mine' "$WORK/restore.out" && grep -qx 'keep /surplus/held/mine' "$WORK/restore.out" && ! grep -q 'delete /surplus/held' "$WORK/restore.out"; }
+is_restored_beside() { tree dump "$AT" "$WORK/to.json" && tree alike "$WORK/original.json" "$WORK/to.json" /surplus; }
+stranger() { env -u CONCLAVE_AUTH "$CONCLAVE" restore "$WORK/all.snapshot" --server "$AT" 2>&1 >/dev/null | grep -q 'NOAUTH; CONCLAVE_AUTH'; }
+original_restored() { zookeeper "$WORK/zk2" && restore_to >/dev/null && is_restored && nothing_to_do && kill -9 "$PID"; }
+
+check "restore: an empty server" empty_server
+check "restore: twice" nothing_to_do
+check "restore: not allowed" stranger
+check "restore: a tree that differs in all ways" other_tree
+end
+check "restore: a ZooKeeper server" original_restored
+
+# ---- Damage ----
+recover() { c recover --data "$WORK/hurt" "$@" >"$WORK/recover.out" 2>"$WORK/recover.err"; }
+told() { grep -q "$1" "$WORK/recover.out" "$WORK/recover.err" || { cat "$WORK/recover.out" "$WORK/recover.err"; return 1; }; }
+# hurt FROM: a copy that may be damaged.
+hurt() { rm -rf "$WORK/hurt" && cp -r "$WORK/$1" "$WORK/hurt"; }
+file() { ls "$WORK/hurt" | grep "^$1" | sed -n "$2p"; }
+overwrite() { printf 'damage' | dd of="$WORK/hurt/$1" bs=1 seek="$2" conv=notrunc status=none; }
+number() { serve "$WORK/hurt" && tree number "$AT" "$@" && end; }
+fails_to_serve() { says "conclave recover" 3 "$CONCLAVE" serve --data "$WORK/hurt" --listen 127.0.0.1:0 --set admin.enableServer=false; }
+aside() { [ "$(ls "$WORK/hurt" | grep -c "^damaged.$1")" -eq "$2" ] || { ls "$WORK/hurt"; return 1; }; }
+# looked STATUS TEXT...: without --cut nothing changes, and it says so.
+looked() {
+    local status=$1 text
+    shift
+    cp -r "$WORK/hurt" "$WORK/before"
+    exits "$status" recover || return 1
+    diff -r "$WORK/before" "$WORK/hurt" || return 1
+    rm -r "$WORK/before"
+    for text in "$@"; do told "$text" || return 1; done
+}
+cut() { exits 0 recover --cut && told '^what is left: entries up to' && exits 0 recover && told '^all is good'; }
+
+# Logs of several segments, without a snapshot and with two.
+make_logs() { serve "$WORK/logs" --set preAllocSize=16 && tree count "$AT" 600 && end && [ "$(ls "$WORK/logs" | grep -c ^log)" -ge 4 ]; }
+make_snapshots() {
+    serve "$WORK/both" --set snapCount=200 --set preAllocSize=16 --set autopurge.snapRetainCount=2 &&
+        tree count "$AT" 600 && end && [ "$(ls "$WORK/both" | grep -c ^snapshot)" -eq 2 ]
+}
+sound() { hurt logs && looked 0 '^all is good' && hurt both && looked 0 '^all is good'; }
+running() { hurt logs && serve "$WORK/hurt" && says "a server is using it" 3 c recover --data "$WORK/hurt" --cut && end; }
+torn_end() {
+    hurt logs && /usr/bin/python3 - "$WORK/hurt/$(file log '$')" <<'TEAR' && looked 0 'was never completed' '^all is good' && number 600 600
+import sys
+with open(sys.argv[1], "r+b") as file:
+    end = len(file.read().rstrip(b"\0"))
+    file.seek((end + 7) // 8 * 8)
+    file.write(b"torn")
+TEAR
+}
+in_the_middle() {
+    hurt logs && overwrite "$(file log 2)" 3000 && fails_to_serve &&
+        looked 1 "^$(file log 2) .*; damaged at offset 2[0-9]* (entry [0-9]*)" '^lost: entries [0-9]* to 60[0-9]' &&
+        cut && aside log "$(($(ls "$WORK/logs" | grep -c ^log) - 2))" && number 100 200
+}
+a_header() {
+    hurt logs && overwrite "$(file log 3)" 0 && fails_to_serve && looked 1 'header is damaged' '^lost: entries' && cut &&
+        aside log "$(($(ls "$WORK/logs" | grep -c ^log) - 2))" && number 150 300
+}
+a_gap() {
+    hurt logs && rm "$WORK/hurt/$(file log 2)" && exits 3 c serve --data "$WORK/hurt" --listen 127.0.0.1:0 --set admin.enableServer=false &&
+        looked 1 '^lost: entries' && cut && aside log "$(($(ls "$WORK/logs" | grep -c ^log) - 2))" && number 50 150
+}
+a_snapshot() { hurt both && overwrite "$(file snapshot 2)" 60 && looked 1 '^snapshot.* damaged: ' '^lost: nothing' && cut && aside snapshot 1 && number 600 600; }
+older_log() { hurt both && overwrite "$(file log 1)" 3000 && looked 1 'older than the newest good snapshot' '^lost: nothing' && cut && aside log 1 && number 600 600; }
+hopeless() {
+    hurt both && overwrite "$(file snapshot 1)" 60 && overwrite "$(file snapshot 2)" 60 && exits 1 recover &&
+        exits 3 recover --cut && told 'nothing would be left' && aside snapshot 0
+}
+
+check "files of a server: a log" make_logs
+check "files of a server: snapshots and a log" make_snapshots
+check "recover: all is good" sound
+check "recover: not while a server runs" running
+check "recover: a torn end is no damage" torn_end
+check "recover: damage in the middle of the log" in_the_middle
+check "recover: a damaged header" a_header
+check "recover: a missing segment" a_gap
+check "recover: a damaged snapshot" a_snapshot
+check "recover: damage in what a snapshot holds" older_log
+check "recover: nothing to be saved" hopeless
+check "recover: no data" says "there is no data in it" 3 c recover --data "$WORK/zk"
+check "recover: no directory" says "No such file" 3 c recover --data "$WORK/nowhere"

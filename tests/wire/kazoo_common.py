@@ -1,0 +1,100 @@
+"""What the kazoo programs share: clients below a node of the test's own, a crowd of processes, and
+the choice of a test by its name.
+
+    PROGRAM --list              the names of its tests
+    PROGRAM HOST:PORT NAME      runs one; exit status 0 when it passed
+"""
+import faulthandler
+import logging
+import multiprocessing
+import os
+import sys
+import time
+import traceback
+
+from kazoo.client import KazooClient
+
+PATIENCE = 20  # seconds that nothing here may need; only what is broken waits so long
+
+
+class Site:
+    """The server, and the node below which one test happens."""
+
+    def __init__(self, address, name):
+        self.address = address
+        self.name = name
+        self.clients = []
+
+    def client(self, **options):
+        zk = KazooClient(hosts=f"{self.address}/{self.name}", **options)
+        self.clients.append(zk)
+        zk.start(timeout=PATIENCE)
+        return zk
+
+    def clear(self):
+        for zk in self.clients:
+            zk.stop()
+            zk.close()
+
+
+def eventually(condition, what):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
+        time.sleep(0.01)
+
+
+def raises(error, call, *arguments, **options):
+    try:
+        result = call(*arguments, **options)
+    except error:
+        return
+    raise AssertionError(f"no {error.__name__}, but {result!r}")
+
+
+def crowd(site, count, work):
+    """Runs work(site, index) in so many processes, each with clients of its own; returns what
+    they returned, by index."""
+    results = multiprocessing.Queue()
+
+    def member(index):
+        own = Site(site.address, site.name)
+        try:
+            results.put((index, True, work(own, index)))
+        except BaseException:
+            results.put((index, False, traceback.format_exc()))
+        finally:
+            own.clear()
+
+    members = [multiprocessing.Process(target=member, args=(i,), daemon=True) for i in range(count)]
+    for process in members:
+        process.start()
+    told = {}
+    for _ in members:
+        index, well, result = results.get(timeout=2 * PATIENCE)
+        assert well, f"member {index}:\n{result}"
+        told[index] = result
+    for process in members:
+        process.join(PATIENCE)
+    return [told[i] for i in range(count)]
+
+
+def main(tests):
+    names = {test.__name__: test for test in tests}
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(names))
+        return
+    address, name = sys.argv[1:]
+    faulthandler.dump_traceback_later(3 * PATIENCE, exit=True)
+    logging.basicConfig(level=logging.CRITICAL)
+    root = KazooClient(hosts=address)
+    root.start(timeout=PATIENCE)
+    place = f"{name}-{os.getpid()}"
+    root.create(f"/{place}")
+    root.stop()
+    root.close()
+    site = Site(address, place)
+    try:
+        names[name](site)
+    finally:
+        site.clear()

@@ -1,0 +1,384 @@
+"""What was acknowledged survives: kill -9 under load, torn and damaged logs, a full disk.
+
+    kill9.py --list        the names of the tests
+    kill9.py NAME          runs one below $WORK, with $CONCLAVE as the server; KILLS sets how often
+                           the server of kill_loop dies, SEED which moments it dies at
+"""
+import faulthandler
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import raw
+
+PATIENCE = 20
+SMALL = ["--set", "snapCount=300", "--set", "preAllocSize=256"]  # segments and snapshots change often
+
+
+class Server:
+    """One data directory and one port, over several lives."""
+
+    def __init__(self, directory, *options):
+        self.directory = directory
+        self.options = options
+        self.address = "127.0.0.1:0"
+        self.errors = f"{directory}.err"
+        self.process = None
+
+    def spawn(self):
+        command = ["setpriv", "--pdeathsig", "KILL"]  # whatever ends this test ends its server
+        command += [os.environ["CONCLAVE"], "serve", "--data", self.directory, "--listen", self.address]
+        self.process = subprocess.Popen(
+            command + [*self.options], text=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=open(self.errors, "w"))
+
+    def start(self):
+        self.spawn()
+        serving = re.match(r"conclave: serving clients on ([0-9.:]+)", self.process.stdout.readline())
+        assert serving, f"does not start: {self.complaint()}"
+        self.address = serving[1]
+        return self
+
+    def kill(self):
+        self.process.kill()
+        self.end()
+
+    def end(self):
+        self.process.wait(PATIENCE)
+        self.process.stdout.close()
+        return self.process.returncode
+
+    def complaint(self):
+        with open(self.errors) as file:
+            return file.read()[-2000:]
+
+    def refuses_to_start(self):
+        """Its exit status, and what it says."""
+        self.spawn()
+        self.process.stdout.read()
+        return self.end(), self.complaint()
+
+
+class Tally:
+    """How far a writer came with one kind of write: acknowledged, and sent."""
+
+    def __init__(self):
+        self.acknowledged = 0
+        self.sent = 0
+
+    def allows(self, there):
+        return self.acknowledged <= there <= self.sent
+
+    def settle(self, there):
+        self.acknowledged = self.sent = there
+
+
+class Writer:
+    """Writes rounds: a new node, the next value, and a multi of two nodes that change together.  Requests
+    of one connection happen in order, so that what is there after a crash is a prefix of what was sent."""
+
+    KINDS = ("create", "set", "multi")
+
+    def __init__(self, index, depth):
+        self.root = f"/writer{index}"
+        self.depth = depth  # rounds under way at once
+        self.tallies = {kind: Tally() for kind in self.KINDS}
+        self.finished = []  # directories of earlier lives, and how many nodes each must have
+        self.directory = None
+        self.zxid = 0
+        self.trouble = None
+
+    def prepare(self, address):
+        client = raw.Client(address)
+        for path in ("", "/value", "/left", "/right"):
+            assert client.create(self.root + path, b"0") == 0
+        client.close_session()
+
+    def live(self, address, life):
+        """Writes until the server dies."""
+        try:
+            client = raw.Client(address, zxid=self.zxid)
+            self.directory = f"{self.root}/life{life}"
+            assert client.create(self.directory) == 0
+            self.finished.append((self.directory, 0))
+            self.tallies["create"].settle(0)
+            while True:
+                self.send_rounds(client)
+                self.zxid = client.zxid
+        except raw.Lost:
+            pass
+        except Exception as error:
+            self.trouble = repr(error)
+
+    def send_rounds(self, client):
+        for _ in range(self.depth):
+            for kind in self.KINDS:
+                self.tallies[kind].sent += 1
+                client.send(*self.request(kind, self.tallies[kind].sent))
+        for _ in range(self.depth):
+            for kind in self.KINDS:
+                _, error, body = client.receive()
+                assert error == 0, f"{kind}: {error}"
+                assert kind != "multi" or struct.unpack_from(">i", body)[0] == raw.SET
+                self.tallies[kind].acknowledged += 1
+
+    def request(self, kind, number):
+        value = b"%d" % number
+        if kind == "create":
+            return raw.CREATE, raw.create_record(f"{self.directory}/n{number}", value)
+        if kind == "set":
+            return raw.SET, raw.set_record(f"{self.root}/value", value, number - 1)
+        sides = [raw.set_record(f"{self.root}/{side}", value, number - 1) for side in ("left", "right")]
+        return raw.MULTI, raw.multi_record([(raw.SET, record) for record in sides])
+
+    def verify(self, address):
+        assert self.trouble is None, self.trouble
+        client = raw.Client(address, zxid=self.zxid)  # refused by a server that is behind it
+        there = {"set": self.number_at(client, "value"), "multi": self.number_at(client, "left")}
+        assert there["multi"] == self.number_at(client, "right"), "half a multi"
+        there["create"] = self.count_created(client)
+        for kind, count in there.items():
+            tally = self.tallies[kind]
+            assert tally.allows(count), f"{kind}: {count} are there of {vars(tally)}"
+        begun = {kind: there[kind] - self.tallies[kind].acknowledged for kind in self.KINDS}
+        for kind, count in there.items():
+            self.tallies[kind].settle(count)
+        client.close_session()
+        return sum(begun.values())
+
+    def number_at(self, client, name):
+        data, version = client.get(f"{self.root}/{name}")
+        assert int(data) == version, f"{name}: value {data} has version {version}"
+        return version
+
+    def count_created(self, client):
+        """How many nodes the last life made; those before it have kept theirs."""
+        for directory, count in self.finished[:-1]:
+            assert client.children_count(directory) == count, f"{directory} lost some of {count}"
+        if not self.finished:
+            return 0
+        directory, _ = self.finished[-1]
+        if not client.exists(directory):
+            assert self.tallies["create"].acknowledged == 0
+            self.finished.pop()
+            return 0
+        count = client.children_count(directory)
+        for number in {min(1, count), count // 2, count} - {0}:
+            found = client.get(f"{directory}/n{number}")
+            assert found == (b"%d" % number, 0), f"{directory}/n{number} of {count} is {found}"
+        assert not client.exists(f"{directory}/n{count + 1}"), "a gap"
+        self.finished[-1] = (directory, count)
+        return count
+
+
+def run_life(server, writers, life, chance):
+    """All write; the server is killed at some moment."""
+    threads = [threading.Thread(target=w.live, args=(server.address, life), daemon=True) for w in writers]
+    for thread in threads:
+        thread.start()
+    time.sleep(chance.uniform(0.02, 0.4))
+    server.kill()
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+
+
+class Sessions:
+    """One session that comes back after every crash, and some that never do."""
+
+    def __init__(self, address):
+        self.kept = raw.Client(address, timeout=30000)
+        assert self.kept.create("/kept", flags=raw.EPHEMERAL) == 0
+        self.orphans = []
+
+    def abandon_one(self, address):
+        orphan = raw.Client(address, timeout=1)
+        path = f"/orphan{len(self.orphans)}"
+        assert orphan.create(path, flags=raw.EPHEMERAL) == 0
+        self.orphans.append((orphan, path))
+
+    def verify(self, address):
+        kept = self.kept
+        again = raw.Client(address, 30000, kept.session, kept.password, kept.zxid)
+        assert again.session == kept.session and again.password == kept.password
+        assert again.exists("/kept")
+        try:
+            raw.Client(address, session=kept.session, password=b"?" * 16)
+            raise AssertionError("any password will do")
+        except raw.Refused:
+            pass
+        self.kept = raw.Client(address, 30000, kept.session, kept.password, again.zxid)
+
+    def verify_the_end(self, address):
+        """A restart gives every session its full timeout again; then the orphans are gone."""
+        client = raw.Client(address)
+        orphan, path = self.orphans[-1]
+        deadline = time.monotonic() + PATIENCE
+        assert client.exists(path), "the last orphan went before its time"
+        while any(client.exists(name) for _, name in self.orphans):
+            assert time.monotonic() < deadline, "an orphan's node stays"
+            assert self.kept.call(raw.PING)[0] == 0
+            time.sleep(0.2)
+        try:
+            raw.Client(address, session=orphan.session, password=orphan.password)
+            raise AssertionError("an expired session is taken up again")
+        except raw.Refused:
+            assert self.kept.exists("/kept")
+
+
+def kill_loop(directory):
+    kills = int(os.environ.get("KILLS", "10"))
+    seed = int(os.environ.get("SEED", time.time_ns() % 1000000))
+    print(f"SEED={seed} KILLS={kills}")
+    chance = random.Random(seed)
+    server = Server(directory, *SMALL).start()
+    writers = [Writer(index, depth) for index, depth in enumerate((1, 1, 8, 40))]
+    for writer in writers:
+        writer.prepare(server.address)
+    sessions = Sessions(server.address)
+    for life in range(kills):
+        sessions.abandon_one(server.address)
+        run_life(server, writers, life, chance)
+        if chance.random() < 0.3:  # again, while it reads what it finds
+            server.spawn()
+            time.sleep(chance.uniform(0, 0.05))
+            server.kill()
+        server.start()
+        begun = sum(writer.verify(server.address) for writer in writers)
+        sessions.verify(server.address)
+        print(f"life {life}: {begun} writes were done though not acknowledged")
+    sessions.verify_the_end(server.address)
+    assert all(writer.zxid > 0 and writer.tallies["multi"].acknowledged > 0 for writer in writers)
+    server.kill()
+
+
+def write_one_by_one(address, path, count):
+    """Each value in a write of its own, so that the last of them is the last thing in the log."""
+    client = raw.Client(address)
+    assert client.create(path, b"0") == 0
+    for number in range(1, count + 1):
+        assert client.set(path, b"%d" % number) == 0
+    client.drop()
+
+
+def newest_log(directory):
+    """The file, and where what was written into it ends: the rest is zeros that were put there before."""
+    names = sorted(n for n in os.listdir(directory) if re.fullmatch(r"log\.[0-9a-f]{16}", n))
+    path = f"{directory}/{names[-1]}"
+    with open(path, "rb") as file:
+        return path, len(file.read().rstrip(b"\0"))
+
+
+def overwrite(path, offset, data):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        file.write(data)
+
+
+def torn_tail(directory):
+    """What a crash leaves of the last write is cut off, and nothing else."""
+    server = Server(directory).start()
+    for turn, cut in enumerate((1, 3, 9)):
+        for tear in (lambda path, end: os.truncate(path, end - cut),
+                     lambda path, end: overwrite(path, end - cut, bytes(cut))):
+            path = f"/n{turn}-{tear.__code__.co_firstlineno}"
+            write_one_by_one(server.address, path, 30)
+            server.kill()
+            tear(*newest_log(directory))
+            server.start()
+            client = raw.Client(server.address)
+            data, version = client.get(path)
+            assert version in (29, 30) and int(data) == version, (data, version)
+            assert client.set(path, b"on") == 0
+    server.kill()
+    server.start()
+    assert raw.Client(server.address).get(path)[0] == b"on", "what came after the tear is lost"
+    server.kill()
+
+
+def flipped_byte(directory):
+    """Damage that no crash explains is never passed over: the server says where, and does not start."""
+    server = Server(directory).start()
+    write_one_by_one(server.address, "/n", 200)
+    server.kill()
+    path, end = newest_log(directory)
+    for part in (0.3, 0.5, 0.9):
+        offset = int(end * part)
+        with open(path, "rb") as file:
+            file.seek(offset)
+            (was,) = file.read(1)
+        overwrite(path, offset, bytes([was ^ 0x10]))
+        status, said = server.refuses_to_start()
+        assert status == 3, f"status {status}: {said}"
+        assert os.path.basename(path) in said and "conclave recover" in said, said
+        _, behind = said.split(os.path.basename(path), 1)
+        told = [int(n, 0) for n in re.findall(r"\b(?:0x[0-9a-f]+|\d+)\b", behind)]
+        assert any(0 <= offset - n < 4096 for n in told), f"no offset near {offset} in: {said}"
+        overwrite(path, offset, bytes([was]))
+    server.start()
+    assert raw.Client(server.address).get("/n") == (b"200", 200)
+    server.kill()
+
+
+def full_disk(directory):
+    """The server says so and ends; with room again, everything acknowledged is there.  Needs a mount
+    namespace of its own, in which this may mount: the caller's is left alone."""
+    os.mkdir(directory)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", directory], check=True)
+    try:
+        fill_and_free(directory)
+    finally:
+        subprocess.run(["umount", "--lazy", directory], check=True)
+
+
+def fill_and_free(disk):
+    with open(f"{disk}/filler", "wb") as file:
+        file.write(bytes(8 << 20))
+    server = Server(f"{disk}/data", "--set", "preAllocSize=1024")
+    server.errors = f"{disk}.err"  # not on the disk that fills up
+    server.start()
+    acknowledged = create_until_lost(raw.Client(server.address))
+    assert acknowledged > 10, acknowledged
+    status = server.end()
+    assert status > 0, f"it ended with status {status}"
+    assert "No space left" in server.complaint(), server.complaint()
+    os.unlink(f"{disk}/filler")
+    server.start()
+    client = raw.Client(server.address)
+    for number in range(acknowledged):
+        data, version = client.get(f"/n{number}")
+        assert len(data) == 100000 and version == 0
+    assert client.create("/more", b"x") == 0
+    server.kill()
+
+
+def create_until_lost(client):
+    """How many creates of 100 KB were acknowledged until the server was gone."""
+    for acknowledged in range(1000):
+        try:
+            assert client.create(f"/n{acknowledged}", os.urandom(100000)) == 0
+        except raw.Lost:
+            return acknowledged
+    raise AssertionError("100 MB fitted into 24")
+
+
+TESTS = [kill_loop, torn_tail, flipped_byte, full_disk]
+
+
+def main():
+    names = {test.__name__: test for test in TESTS}
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(names))
+        return
+    faulthandler.enable()
+    with tempfile.TemporaryDirectory(dir=os.environ["WORK"]) as work:
+        names[sys.argv[1]](f"{work}/data")
+
+
+main()
