@@ -3,9 +3,13 @@ VERSION := 0.1.0
 
 # What the build, and what the tests and benchmarks need beyond it: Debian 12 packages.
 BUILD_PACKAGES := gcc libc6-dev libjansson-dev libmicrohttpd-dev libssl-dev libsystemd-dev libuv1-dev libxxhash-dev libzstd-dev zlib1g-dev
-BENCH_PACKAGES := g++ jq libsimgrid-dev spin time
+BENCH_PACKAGES := default-jre-headless g++ jq libsimgrid-dev libslf4j-java redis-server spin time zookeeper
 FUZZ_PACKAGES  := clang libclang-rt-14-dev
 TEST_PACKAGES  := binutils clang-format curl git help2man jq libcmocka-dev libxml2-utils
+# Real clients, and the real server to compare with.
+TEST_PACKAGES  += default-jre-headless libcommons-cli-java libnetty-java libslf4j-java libzookeeper-java \
+                  libzookeeper-mt-dev openssl python3-kazoo zookeeper \
+                  $(if $(shell command -v npm),,nodejs npm)
 
 B       ?= build
 CC      := gcc
@@ -133,6 +137,7 @@ bench: all
 	$(call install,$(BENCH_PACKAGES))
 	@./bench/run $(B)/conclave
 	@./bench/check $(B)/conclave
+	@./bench/serve $(B)/conclave
 
 # For the tests, which link mutants of their own.
 libraries:

@@ -7,7 +7,7 @@
 
 #include "base/assert.h"
 
-enum { ARENA_ALIGN = 64, ARENA_STEP_MIN = 1 << 16 };
+enum { ARENA_ALIGN = 64, ARENA_STEP_MIN = 1 << 16, ARENA_LARGE = 8 << 20 };
 
 int arena_open(struct arena *arena, size_t reserve) {
     void *base;
@@ -41,6 +41,7 @@ static void grow(struct arena *arena, size_t needed) {
         exit(3);
     }
     arena->usable = usable;
+    if (usable >= ARENA_LARGE) madvise(arena->base, usable, MADV_HUGEPAGE);
 }
 
 void *arena_extend(struct arena *arena, size_t bytes) {

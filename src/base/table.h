@@ -47,23 +47,10 @@ static inline void table_place(struct table *table, uint32_t hash, uint32_t numb
 }
 
 /* Room for that many, so that adding them does not stop to grow. */
-static inline void table_reserve(struct table *table, uint32_t count) {
-    uint32_t slots = table->slots ? table->slots : 64;
-    while (count > slots / 4 * 3) {
-        cv_assert(slots < 1u << 31);
-        slots *= 2;
-    }
-    if (slots == table->slots) return;
-    struct table old = *table;
-    *table = (struct table){calloc(slots, sizeof *table->slot), slots, old.used};
-    cv_assert(table->slot);
-    for (uint32_t i = 0; i < old.slots; i++)
-        if (old.slot[i].number) table_place(table, old.slot[i].hash, old.slot[i].number);
-    free(old.slot);
-}
+void table_reserve(struct table *table, uint32_t count);
 
 static inline void table_add(struct table *table, uint32_t hash, uint32_t number) {
-    table_reserve(table, table->used + 1);
+    if (table->used >= table->slots / 4 * 3) table_reserve(table, table->used + 1);
     table_place(table, hash, number);
     table->used++;
 }

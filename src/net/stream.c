@@ -90,7 +90,7 @@ void net_read(struct net_stream *stream, bool wanted) {
 /* ---- Sending ---- */
 
 void net_shrink(struct bytes *bytes) {
-    enum { KEPT = 1024 };
+    enum { KEPT = 1 << 14 }; /* for the next turn */
     bytes->used = 0;
     if (bytes->room > KEPT) bytes_close(bytes);
 }

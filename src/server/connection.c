@@ -12,7 +12,7 @@
 
 #include "server/server.h"
 
-enum { UNSENT_MAX = 1 << 20, UNSENT_HOPELESS = 64 << 20, KEPT = 1024 };
+enum { UNSENT_MAX = 1 << 20, UNSENT_HOPELESS = 64 << 20, KEPT = 1 << 14 };
 
 /* ---- Replies ---- */
 
@@ -209,6 +209,14 @@ void connection_answered(struct connection *c) {
         if (c->stream.closing) return;
     }
     connection_go_on(c);
+}
+
+void connection_rest(struct connection *c) {
+    bool quiet = c->received == c->received_before;
+    c->received_before = c->received;
+    if (!quiet) return;
+    if (!c->in.used) bytes_close(&c->in);
+    if (!c->stream.out.used) bytes_close(&c->stream.out);
 }
 
 /* ---- Coming and going ---- */

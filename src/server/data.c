@@ -84,8 +84,11 @@ static int replay(struct data *data, int directory, const char *path) {
     struct log log = {.read_only = true};
     bool torn;
     int status = log_open(&log, directory, path, data->index, data_apply, &r, &torn);
-    if (status != 0)
-        fail(data, "%s", *log.message ? log.message : "the log holds what is no entry");
+    if (status != 0 && *log.message)
+        fail(data, "%s", log.message);
+    else if (status != 0)
+        fail(data, "%s: the batch behind entry %llu of the log holds what is no entry", path,
+             (unsigned long long)r.last);
     log_close(&log);
     bytes_close(&r.replies);
     data->index = r.last;
@@ -104,6 +107,7 @@ static int read_once(struct data *data, int directory, const char *path, int log
         else
             begin_again(data);
     }
+    if (found.count && !data->index) return fail(data, "%s", found.message);
     if (replay(data, log_directory, log_path) != 0) return -1;
     if (!data->index) return fail(data, "%s: there is no data in it", path);
     return 0;

@@ -39,11 +39,13 @@ void server_more(uv_idle_t *idle) { (void)idle; }
 
 static void turn_ended(uv_check_t *check) { commit_turn(check->data); }
 
-/* Connections that never say who they are do not stay for ever. */
-static void end_silent(struct server *s) {
+/* Connections that are idle keep little; those that never say who they are do not stay. */
+static void look_after_connections(struct server *s) {
     for (uint32_t i = 1; i <= s->connection_places; i++) {
         struct connection *c = s->connection[i];
-        if (!c || c->state != CONNECTION_NEW) continue;
+        if (!c) continue;
+        connection_rest(c);
+        if (c->state != CONNECTION_NEW) continue;
         if (s->now_ms - c->established_ms <= CONNECTION_SILENCE_MS) continue;
         s->statistics.silent++;
         connection_end(c);
@@ -63,7 +65,7 @@ static void tick(uv_timer_t *timer) {
     struct server *s = timer->data;
     server_read_clock(s);
     sessions_check(s);
-    end_silent(s);
+    look_after_connections(s);
     age_summaries(s);
 }
 

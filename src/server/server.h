@@ -56,6 +56,7 @@ struct connection {
     int32_t port;
     int64_t established_ms; /* since 1970 */
     uint64_t received, sent;
+    uint64_t received_before; /* when it was last looked at */
     int32_t last_op, last_xid;
     int64_t last_zxid;
     uint64_t came_us, last_answer_us;
@@ -161,6 +162,8 @@ void connection_go_on(struct connection *connection);
 /* The write at the front has been answered. */
 void connection_answered(struct connection *connection);
 void connection_dirty(struct connection *connection);
+/* Called now and then: one that is idle keeps no buffers. */
+void connection_rest(struct connection *connection);
 void connection_notify(struct connection *connection, int32_t type, struct zk_text path);
 void connection_count_anew(struct connection *connection);
 void connections_flush(struct server *server);

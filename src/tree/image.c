@@ -176,7 +176,22 @@ static bool read_acls(struct tree *tree, struct source *source) {
     return !source->why;
 }
 
-#define READ_(TYPE, NAME) node.NAME = read_##TYPE(source);
+#define SIZE_(TYPE, NAME) +sizeof(((struct node *)0)->NAME)
+#define READ_(TYPE, NAME) zk_read_##TYPE(&in, &node->NAME);
+struct fixed { /* what every node has, before its name */
+    int32_t up, acl, name_size;
+};
+enum { FIXED_SIZE = sizeof(struct fixed) NODE_NUMBERS(SIZE_) };
+
+static bool read_fixed(struct source *source, struct fixed *fixed, struct node *node) {
+    unsigned char raw[FIXED_SIZE];
+    struct zk_in in = zk_in_of(raw, sizeof raw);
+    if (!take(source, raw, sizeof raw)) return false;
+    zk_read_i32(&in, &fixed->up);
+    NODE_NUMBERS(READ_)
+    zk_read_i32(&in, &fixed->acl);
+    return zk_read_i32(&in, &fixed->name_size);
+}
 
 /* Goes up from the last node and returns the parent of the next, whose path is then in `path`. */
 static node_id climb(struct tree *tree, struct source *source, int32_t up) {
@@ -189,12 +204,12 @@ static node_id climb(struct tree *tree, struct source *source, int32_t up) {
 }
 
 static bool read_node(struct tree *tree, struct source *source, bool is_root) {
-    node_id parent = climb(tree, source, read_i32(source));
     struct node node = {0};
-    NODE_NUMBERS(READ_)
-    uint32_t acl = (uint32_t)read_i32(source);
-    int32_t name_size = read_i32(source);
-    if (source->why) return false;
+    struct fixed fixed;
+    if (!read_fixed(source, &fixed, &node)) return false;
+    node_id parent = climb(tree, source, fixed.up);
+    uint32_t acl = (uint32_t)fixed.acl;
+    int32_t name_size = fixed.name_size;
     if (!is_root && (!parent || node_is_ephemeral(&tree->node[parent])))
         return fail(source, "a node has no parent");
     if (acl < 1 || acl > source->acls || !source->acl[acl])
