@@ -4,7 +4,7 @@ VERSION := 0.1.0
 # What the build, and what the tests and benchmarks need beyond it: Debian 12 packages.
 BUILD_PACKAGES := gcc libc6-dev libjansson-dev libmicrohttpd-dev libssl-dev libsystemd-dev libuv1-dev libxxhash-dev libzstd-dev zlib1g-dev
 BENCH_PACKAGES := default-jre-headless g++ jq libsimgrid-dev libslf4j-java redis-server spin time zookeeper
-FUZZ_PACKAGES  := clang libclang-rt-14-dev
+FUZZ_PACKAGES  := afl++ clang libclang-rt-14-dev
 TEST_PACKAGES  := binutils clang-format curl git help2man jq libcmocka-dev libxml2-utils
 # Real clients, and the real server to compare with.
 TEST_PACKAGES  += default-jre-headless libcommons-cli-java libnetty-java libslf4j-java libzookeeper-java \
@@ -28,7 +28,7 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/uni
 MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,\
              $(sort $(wildcard src/cli/cmd_*.c)))
 
-.PHONY: libraries all run tour fuzz test asan ubsan tsan bench man format clean help deps test-deps install build-tests
+.PHONY: libraries all run tour fuzz afl test asan ubsan tsan bench man format clean help deps test-deps install build-tests
 .DELETE_ON_ERROR:
 
 all: deps $(B)/conclave
@@ -117,21 +117,32 @@ tsan:
 	@setarch $$(uname -m) -R $(MAKE) B=build-tsan CFLAGS="-O1 -g" LTO= SANITIZE="-fsanitize=thread" SANITIZED=1 \
 	    T="check" test
 
-# Each parser for a minute (FUZZ_SECONDS), from the corpus in tests/fuzz/corpus; `make fuzz F=log` for one.
+# Each parser for a minute (FUZZ_SECONDS), from the corpus in tests/fuzz/corpus; `make fuzz F=log` for one.  `make fuzz` is
+# libFuzzer's way, `make afl` AFL++'s.
 FUZZ_SECONDS ?= 60
 FUZZERS := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_$(if $(F),$(F),*).c)))
+FUZZ_SOURCES := $(wildcard src/base/*.c src/zk/*.c src/tree/*.c src/raft/*.c src/store/*.c src/server/settings*.c \
+                src/server/zoo_cfg.c)
 FUZZ_CFLAGS := -std=gnu17 -O1 -g -Isrc -D_GNU_SOURCE -DCONCLAVE_VERSION='"$(VERSION)"' -fno-omit-frame-pointer \
-               -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
+               -fno-sanitize-recover=all
 
 fuzz: $(FUZZERS:%=fuzz-%)
+afl: $(FUZZERS:%=afl-%)
 
 fuzz-%: deps
 	$(call install,$(FUZZ_PACKAGES))
 	@mkdir -p $(B)/fuzz/$*
-	@clang $(FUZZ_CFLAGS) -o $(B)/fuzz/fuzz_$* tests/fuzz/fuzz_$*.c \
-	    $(filter-out src/cli/%,$(wildcard src/base/*.c src/zk/*.c src/tree/*.c src/raft/*.c src/server/settings*.c \
-	    src/server/zoo_cfg.c src/server/import*.c)) $(LDLIBS)
+	@clang $(FUZZ_CFLAGS) -fsanitize=fuzzer,address,undefined -o $(B)/fuzz/fuzz_$* tests/fuzz/fuzz_$*.c $(FUZZ_SOURCES) $(LDLIBS)
 	@$(B)/fuzz/fuzz_$* -max_total_time=$(FUZZ_SECONDS) -print_final_stats=1 $(B)/fuzz/$* tests/fuzz/corpus/$*
+
+afl-%: deps
+	$(call install,$(FUZZ_PACKAGES))
+	@mkdir -p $(B)/fuzz
+	@AFL_QUIET=1 afl-cc $(FUZZ_CFLAGS) -fsanitize=undefined -DSTANDALONE -o $(B)/fuzz/afl_$* tests/fuzz/fuzz_$*.c \
+	    tests/fuzz/standalone.c $(FUZZ_SOURCES) $(LDLIBS)
+	@AFL_NO_UI=1 AFL_SKIP_CPUFREQ=1 AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES=1 afl-fuzz -V $(FUZZ_SECONDS) \
+	    -i tests/fuzz/corpus/$* -o $(B)/fuzz/afl-$* -- $(B)/fuzz/afl_$* | tail -3
+	@! ls $(B)/fuzz/afl-$*/default/crashes/id* 2>/dev/null
 
 bench: all
 	$(call install,$(BENCH_PACKAGES))

@@ -43,12 +43,14 @@ int cmd_backup(int argc, char **argv) {
     struct data data;
     argp_parse(&argp, argc, argv, 0, NULL, &request);
     if (!request.file) usage_error("which file is the backup to be written to?");
-    if (data_open(&data) != 0 || data_read(&data, request.data, request.log) != 0 ||
-        data_write_file(&data, request.file) != 0)
-        system_error("%s", data.message);
-    printf("%s: %u nodes, %u sessions, last zxid 0x%" PRIx64 ", entry %" PRIu64 " of the log\n",
-           request.file, data.tree.nodes, data.tree.sessions.count, (uint64_t)data.tree.zxid,
-           data.index);
+    int status = data_open(&data);
+    if (!status) status = data_read(&data, request.data, request.log);
+    if (!status) status = data_write_file(&data, request.file);
+    if (!status)
+        printf("%s: %u nodes, %u sessions, last zxid 0x%" PRIx64 ", entry %" PRIu64 " of the log\n",
+               request.file, data.tree.nodes, data.tree.sessions.count, (uint64_t)data.tree.zxid,
+               data.index);
     data_close(&data);
+    if (status) system_error("%s", data.message);
     return EXIT_OK;
 }

@@ -64,10 +64,11 @@ int cmd_import(int argc, char **argv) {
     struct import import = {
         .from = request.from, .logs_from = request.logs, .note = note, .progress = progress_bar()};
     if (data_open(&data) != 0) system_error("%s", data.message);
-    if (import_read(&import, &data.tree) != 0) system_error("%s", import.message);
+    int status = import_read(&import, &data.tree);
     data.index = 1; /* as if one entry had made it all */
-    if (data_write(&data, request.data) != 0) system_error("%s", data.message);
-    report(&import, &data, request.data);
+    if (!status) status = data_write(&data, request.data);
+    if (!status) report(&import, &data, request.data);
     data_close(&data);
+    if (status) system_error("%s", *data.message ? data.message : import.message);
     return EXIT_OK;
 }

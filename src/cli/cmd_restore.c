@@ -58,8 +58,8 @@ static void check(const struct request *request) {
         usage_error("server: '%s' is not an address such as 127.0.0.1:2181", request->server);
 }
 
-static void restore_server(const struct request *request, const struct tree *tree) {
-    struct restore restore = {.tree = tree,
+static int restore_server(const struct request *request, struct data *data) {
+    struct restore restore = {.tree = &data->tree,
                               .address = request->server,
                               .secret = getenv("CONCLAVE_AUTH"),
                               .dry_run = request->dry_run,
@@ -71,7 +71,15 @@ static void restore_server(const struct request *request, const struct tree *tre
            request->dry_run ? "would be: " : "", restore.created, restore.written, restore.acls,
            restore.deleted, restore.kept);
     fflush(stdout);
-    if (status != 0) system_error("%s", restore.message);
+    snprintf(data->message, sizeof data->message, "%s", restore.message);
+    return status;
+}
+
+static int restore_directory(const struct request *request, struct data *data) {
+    if (data_write(data, request->data) != 0) return -1;
+    printf("%u nodes, %u sessions, last zxid 0x%" PRIx64 ", now in %s\n", data->tree.nodes,
+           data->tree.sessions.count, (uint64_t)data->tree.zxid, request->data);
+    return 0;
 }
 
 int cmd_restore(int argc, char **argv) {
@@ -80,14 +88,10 @@ int cmd_restore(int argc, char **argv) {
     struct data data;
     argp_parse(&argp, argc, argv, 0, NULL, &request);
     check(&request);
-    if (data_open(&data) != 0 || data_read_file(&data, request.file) != 0)
-        system_error("%s", data.message);
-    if (request.server) restore_server(&request, &data.tree);
-    if (request.data) {
-        if (data_write(&data, request.data) != 0) system_error("%s", data.message);
-        printf("%u nodes, %u sessions, last zxid 0x%" PRIx64 ", now in %s\n", data.tree.nodes,
-               data.tree.sessions.count, (uint64_t)data.tree.zxid, request.data);
-    }
+    int status = data_open(&data);
+    if (!status) status = data_read_file(&data, request.file);
+    if (!status) status = (request.server ? restore_server : restore_directory)(&request, &data);
     data_close(&data);
+    if (status) system_error("%s", data.message);
     return EXIT_OK;
 }

@@ -40,7 +40,7 @@ static int send_all(struct client *client) {
 static int next_frame(struct client *client, struct zk_in *frame) {
     struct bytes *in = &client->in;
     if (send_all(client) != 0) return -1;
-    memmove(in->at, in->at + client->taken, in->used - client->taken);
+    if (client->taken) memmove(in->at, in->at + client->taken, in->used - client->taken);
     in->used -= client->taken;
     client->taken = 0;
     for (;;) {

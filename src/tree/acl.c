@@ -85,6 +85,10 @@ static bool entry_is_valid(const struct tree *tree, const struct zk_acl *entry) 
     return tree->rules & TREE_X509 && is(entry->id.scheme, "x509") && entry->id.id.size > 0;
 }
 
+bool acl_entry_is_sound(const struct zk_acl *entry) {
+    return !is(entry->id.scheme, "digest") || is_digest(entry->id.id);
+}
+
 struct list { /* that is being made */
     struct bytes *out;
     int32_t count;
@@ -122,10 +126,11 @@ static bool add_identities(struct list *list, int32_t perms, const struct zk_cli
     bool any = false;
     struct zk_client identity;
     for (struct zk_clients left = *identities; zk_clients_next(&left, &identity);) {
+        struct zk_acl entry = {perms, {identity.scheme, identity.user}};
         bool proven = is(identity.scheme, "digest") || is(identity.scheme, "sasl") ||
                       is(identity.scheme, "x509");
-        if (!proven) continue;
-        add_once(list, &(struct zk_acl){perms, {identity.scheme, identity.user}});
+        if (!proven || !acl_entry_is_sound(&entry)) continue;
+        add_once(list, &entry);
         any = true;
     }
     return any;
@@ -160,10 +165,6 @@ bool acl_prepare(struct tree *tree, struct zk_acls given, const struct zk_client
     table_close(&list.seen);
     *kept = (struct zk_acls){list.out->at, list.out->used, list.count};
     return good;
-}
-
-bool acl_entry_is_sound(const struct zk_acl *entry) {
-    return !is(entry->id.scheme, "digest") || is_digest(entry->id.id);
 }
 
 /* ---- Keeping ---- */

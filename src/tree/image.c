@@ -184,7 +184,7 @@ struct fixed { /* what every node has, before its name */
 enum { FIXED_SIZE = sizeof(struct fixed) NODE_NUMBERS(SIZE_) };
 
 static bool read_fixed(struct source *source, struct fixed *fixed, struct node *node) {
-    unsigned char raw[FIXED_SIZE];
+    unsigned char raw[FIXED_SIZE] = {0};
     struct zk_in in = zk_in_of(raw, sizeof raw);
     if (!take(source, raw, sizeof raw)) return false;
     zk_read_i32(&in, &fixed->up);

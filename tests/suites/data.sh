@@ -12,6 +12,7 @@ serve() {
     local directory=$1 i
     shift
     AT=
+    : >"$WORK/serve.out" # what the last one said is not this one's
     "$CONCLAVE" serve --data "$directory" --listen 127.0.0.1:0 --set admin.enableServer=false --set "$super" \
         --set extendedTypesEnabled=true "$@" >"$WORK/serve.out" 2>"$WORK/serve.err" </dev/null &
     PID=$!
@@ -224,11 +225,12 @@ looked() {
 }
 cut() { exits 0 recover --cut && told '^what is left: entries up to' && exits 0 recover && told '^all is good'; }
 
-# Logs of several segments, without a snapshot and with two.
+# Logs of several segments, without a snapshot and with two or three.
 make_logs() { serve "$WORK/logs" --set preAllocSize=16 && tree count "$AT" 600 && end && [ "$(ls "$WORK/logs" | grep -c ^log)" -ge 4 ]; }
 make_snapshots() {
-    serve "$WORK/both" --set snapCount=200 --set preAllocSize=16 --set autopurge.snapRetainCount=2 &&
-        tree count "$AT" 600 && end && [ "$(ls "$WORK/both" | grep -c ^snapshot)" -eq 2 ]
+    serve "$WORK/both" --set snapCount=100 --set preAllocSize=16 --set autopurge.snapRetainCount=2 &&
+        tree count "$AT" 1000 && end && [ "$(ls "$WORK/both" | grep -c ^snapshot)" -ge 2 ] &&
+        [ ! -e "$WORK/both/log.0000000000000001" ] || { ls "$WORK/both"; return 1; }
 }
 sound() { hurt logs && looked 0 '^all is good' && hurt both && looked 0 '^all is good'; }
 running() { hurt logs && serve "$WORK/hurt" && says "a server is using it" 3 c recover --data "$WORK/hurt" --cut && end; }
@@ -254,11 +256,13 @@ a_gap() {
     hurt logs && rm "$WORK/hurt/$(file log 2)" && exits 3 c serve --data "$WORK/hurt" --listen 127.0.0.1:0 --set admin.enableServer=false &&
         looked 1 '^lost: entries' && cut && aside log "$(($(ls "$WORK/logs" | grep -c ^log) - 2))" && number 50 150
 }
-a_snapshot() { hurt both && overwrite "$(file snapshot 2)" 60 && looked 1 '^snapshot.* damaged: ' '^lost: nothing' && cut && aside snapshot 1 && number 600 600; }
-older_log() { hurt both && overwrite "$(file log 1)" 3000 && looked 1 'older than the newest good snapshot' '^lost: nothing' && cut && aside log 1 && number 600 600; }
+a_snapshot() { hurt both && overwrite "$(file snapshot '$')" 60 && looked 1 '^snapshot.* damaged: ' '^lost: nothing' && cut && aside snapshot 1 && number 1000 1000; }
+older_log() { hurt both && overwrite "$(file log 1)" 3000 && looked 1 'older than the newest good snapshot' '^lost: nothing' && cut && aside log 1 && number 1000 1000; }
 hopeless() {
-    hurt both && overwrite "$(file snapshot 1)" 60 && overwrite "$(file snapshot 2)" 60 && exits 1 recover &&
-        exits 3 recover --cut && told 'nothing would be left' && aside snapshot 0
+    local snapshot
+    hurt both || return 1
+    for snapshot in $(file snapshot 1,9); do overwrite "$snapshot" 60; done
+    exits 1 recover && exits 3 recover --cut && told 'nothing would be left' && aside snapshot 0
 }
 
 check "files of a server: a log" make_logs

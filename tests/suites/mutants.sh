@@ -3,8 +3,9 @@
 # A line of tests/mutants/*.list has four columns, parted by tabs:
 #   NAME  FILE  SED-EXPRESSION  ARGUMENTS
 # The expression is applied to a copy of the file, which is compiled and linked with the other
-# objects.  ARGUMENTS is what `conclave` is then called with, or `unit:NAME`, a unit test to link it
-# with instead.  The program without the slip must succeed and the one with it must fail: by its
+# objects.  ARGUMENTS is what `conclave` is then called with; or `unit:NAME`, a unit test to link it
+# with instead; or `client:NAME`, a test of tests/wire/kazoo_basic.py to serve.  The program without
+# the slip must succeed and the one with it must fail: by its
 # exit status, or because it breaks an invariant, but not because it takes too long.
 
 if [ -n "${SANITIZED:-}" ]; then
@@ -32,12 +33,22 @@ run() {
     timeout 20 "$binary" "${words[@]}"
 }
 
+# serve BINARY DIRECTORY NAME: a client's test, with that program as the server.
+serve() (
+    export CONCLAVE=$1 WORK=$2
+    . tests/wire/server.bash
+    start_server --set tickTime=500
+    timeout 30 /usr/bin/python3 tests/wire/kazoo_basic.py "$AT" "$3"
+)
+
 # run_as_it_is INDEX ARGUMENTS: the program without a slip succeeds.  A unit test is compiled, too,
 # for those mutants that it only has to be linked with.
 run_as_it_is() {
     local status dir=$WORK unit=${2#unit:}
     if [[ $2 == unit:* ]]; then
         compile "tests/unit/$unit.c" "$WORK/$unit.o" && "$B/tests/$unit"
+    elif [[ $2 == client:* ]]; then
+        mkdir "$WORK/clean-server.$1" && serve "$CONCLAVE" "$WORK/clean-server.$1" "${2#client:}"
     else
         run "$CONCLAVE" "$2"
     fi >"$WORK/clean.$1" 2>&1
@@ -97,7 +108,11 @@ catch() {
     mkdir -p "$dir/include"
     [[ $5 == unit:* ]] && unit=${5#unit:}
     mutate "$3" "$4" && build "$3" || return 1
-    run "$dir/mutant" "$([ -n "$unit" ] || echo "$5")" >"$dir/output" 2>&1
+    if [[ $5 == client:* ]]; then
+        serve "$dir/mutant" "$dir" "${5#client:}"
+    else
+        run "$dir/mutant" "$([ -n "$unit" ] || echo "$5")"
+    fi >"$dir/output" 2>&1
     status=$?
     rm -f "$dir/mutant" "$dir"/*.o
     case $status in
@@ -110,7 +125,7 @@ catch() {
 catch_and_note() {
     catch "$@" >"$WORK/why.$1" 2>&1 && touch "$WORK/caught.$1"
 }
-export -f objects run run_as_it_is compile mutate mutated_objects link build catch catch_and_note
+export -f objects run serve run_as_it_is compile mutate mutated_objects link build catch catch_and_note
 
 # in_parallel CALL COLUMNS: CALL with the columns of each line of the input, over all cores.
 in_parallel() {

@@ -11,9 +11,11 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -78,6 +80,15 @@ static inline void file_write(const struct place *place, const char *name, const
 
 static inline bool file_exists(const struct place *place, const char *name) {
     return faccessat(place->directory, name, F_OK, 0) == 0;
+}
+
+/* No file may be longer from now on: as good as a full disk, and anybody can have one. */
+static inline void limit_files(rlim_t bytes) {
+    struct rlimit limit;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
 #endif

@@ -1,7 +1,5 @@
 /* The log on disk: what was appended is there again, whatever happened to the files is noticed. */
 #include <inttypes.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include "file_help.h"
 #include "raft/log.h"
@@ -446,18 +444,10 @@ static void examined_and_mended(void **state) {
 
 /* ---- A disk that is full ---- */
 
-static void limit_files(rlim_t bytes) {
-    struct rlimit limit;
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
-
 /* Wherever there is no more room: what was appended before is there, what failed is not. */
 static void a_full_disk_loses_nothing(void **state) {
     struct place place;
     (void)state;
-    signal(SIGXFSZ, SIG_IGN);
     for (rlim_t limit = 0; limit < SEGMENT; limit += 61) {
         struct log log = {0};
         struct raft_batch batch;

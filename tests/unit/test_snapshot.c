@@ -1,7 +1,5 @@
 /* Snapshots on disk: what was written is read again, or it is noticed that it cannot be. */
 #include <inttypes.h>
-#include <signal.h>
-#include <sys/resource.h>
 
 #include "base/rng.h"
 #include "file_help.h"
@@ -194,20 +192,12 @@ static void the_newest_are_kept(void **state) {
     place_close(&place);
 }
 
-static void limit_files(rlim_t bytes) {
-    struct rlimit limit;
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    limit.rlim_cur = bytes < limit.rlim_max ? bytes : limit.rlim_max;
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
-}
-
 /* A disk that is full: the one before stays, and of the new one nothing does. */
 static void a_full_disk_keeps_the_one_before(void **state) {
     struct place place;
     struct snapshots s;
     struct bytes text = text_of(400000), old = text_of(10);
     (void)state;
-    signal(SIGXFSZ, SIG_IGN);
     place_open(&place);
     list(&s, &place);
     write_one(&s, INDEX, &old, 10);

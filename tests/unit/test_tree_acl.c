@@ -303,7 +303,7 @@ static void ephemerals_of_a_session(void **state) {
 }
 
 static int32_t descendants(struct world *w, struct zk_text path) {
-    int32_t count;
+    int32_t count = -1;
     assert_int_equal(read_as(w, ZK_OP_GET_ALL_CHILDREN_NUMBER, path, ""), ZK_OK);
     zk_read_i32(&(struct zk_in){w->reply.at, w->reply.at + w->reply.used}, &count);
     return count;
