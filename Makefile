@@ -8,7 +8,7 @@ FUZZ_PACKAGES  := afl++ clang libclang-rt-14-dev
 TEST_PACKAGES  := binutils clang-format curl git help2man jq libcmocka-dev libxml2-utils
 # Real clients, and the real server to compare with.
 TEST_PACKAGES  += default-jre-headless libcommons-cli-java libnetty-java libslf4j-java libzookeeper-java \
-                  libzookeeper-mt-dev openssl python3-kazoo zookeeper \
+                  libzookeeper-mt-dev openssl python3-kazoo strace zookeeper \
                   $(if $(shell command -v npm),,nodejs npm)
 
 B       ?= build

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "cli/cli.h"
-#include "server/data.h"
+#include "store/data.h"
 
 enum { KEY_DATA = 256, KEY_LOG };
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "server/data.h"
-#include "server/import.h"
+#include "store/data.h"
+#include "store/import.h"
 
 enum { KEY_FROM = 256, KEY_LOGS, KEY_DATA };
 
@@ -23,7 +23,7 @@ static const char doc[] =
     "they come back within their timeout.\n\n"
     "Examples:\n"
     "  conclave import --from-zookeeper /var/lib/zookeeper --data /var/lib/conclave\n"
-    "  conclave import --from-zookeeper /data/zk --log-dir /logs/zk --data ./conclave-data\n";
+    "  conclave import --from-zookeeper /data/zk --log-dir /logs/zk --data ./new\n";
 
 struct request {
     const char *from, *logs, *data;

@@ -1,6 +1,6 @@
 /* conclave recover: which files of a server are damaged, and what can be done. */
 #include "cli/cli.h"
-#include "server/recover.h"
+#include "store/recover.h"
 
 enum { KEY_DATA = 256, KEY_LOG, KEY_CUT };
 
@@ -15,7 +15,6 @@ static const char doc[] =
     "Looks at every snapshot and every segment of the log in the data directory of a server that "
     "is not running, and says which are good, where the others are damaged, and what is lost.  "
     "Nothing is changed without --cut.\v"
-    "In an ensemble, rather empty the directory and let the server fetch all from the others.\n\n"
     "Exit status: 0 all is good (or is, now that it was cut), 1 there is damage, 2 wrong usage, 3 "
     "the system failed.\n\n"
     "Examples:\n"

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "server/data.h"
-#include "server/restore.h"
+#include "client/restore.h"
+#include "store/data.h"
 
 enum { KEY_DATA = 256, KEY_SERVER, KEY_DRY_RUN };
 

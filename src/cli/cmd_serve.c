@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/parse.h"
 #include "cli/cli.h"
 #include "server/server.h"
 
@@ -62,22 +61,9 @@ static const char doc[] =
     "ca.pem\n"
     "  conclave serve --config /etc/zookeeper/zoo.cfg --set 4lw.commands.whitelist='*'\n";
 
-static void split_address(const char *text, struct settings_address *address) {
-    const char *colon = strrchr(text, ':');
-    uint64_t port = UINT64_MAX;
-    size_t size = colon ? (size_t)(colon - text) : 0;
-    if (colon && text[0] == '[' && size > 2 && text[size - 1] == ']') text++, size -= 2;
-    if (!colon || !size || size >= sizeof address->host || parse_u64(colon + 1, &port) != 0 ||
-        port > UINT16_MAX)
-        usage_error("listen: '%s' is not an address such as 127.0.0.1:2181", text);
-    memcpy(address->host, text, size);
-    address->host[size] = 0;
-    address->port = (int32_t)port;
-}
-
 struct request {
     struct settings settings;
-    struct settings_addresses listen;
+    struct bytes listen; /* what --listen said, with commas */
 };
 
 static void set(struct settings *settings, const char *key, const char *value) {
@@ -130,16 +116,14 @@ static void report(void *context, bool failed, const char *text) {
 
 static int parse(int key, char *text, struct argp_state *state) {
     struct request *request = state->input;
-    struct settings_addresses *listen = &request->listen;
     if (key_of(key)) {
         set(&request->settings, key_of(key), text);
         return 0;
     }
     switch (key) {
     case KEY_LISTEN:
-        if (listen->count == SETTINGS_LISTEN_MAX)
-            usage_error("listen: at most %d addresses", SETTINGS_LISTEN_MAX);
-        split_address(text, &listen->at[listen->count++]);
+        if (request->listen.used) bytes_add(&request->listen, ",", 1);
+        bytes_add(&request->listen, text, strlen(text));
         return 0;
     case KEY_TLS_SAME_PORT: request->settings.same_port = true; return 0;
     case KEY_TLS_PASSWORD: read_password(&request->settings, text); return 0;
@@ -161,8 +145,12 @@ int cmd_serve(int argc, char **argv) {
     const char *password = getenv("CONCLAVE_TLS_PASSWORD");
     if (password && !*request.settings.tls_key_password)
         set(&request.settings, "tls.keyPassword", password);
+    if (request.listen.used) {
+        bytes_add(&request.listen, "", 1);
+        set(&request.settings, "listen", (const char *)request.listen.at);
+        bytes_close(&request.listen);
+    }
     if (settings_settle(&request.settings, error, sizeof error) != 0) usage_error("%s", error);
-    if (request.listen.count) request.settings.clients = request.listen;
     if (request.settings.member_count)
         usage_error("an ensemble: this version serves alone; leave the server.N lines out");
     if (!server) system_error("no memory");

@@ -108,6 +108,7 @@ struct server {
     struct raft_batch batch; /* that is being saved, or was last */
     bool saving;             /* by a thread, which has the log until it is done */
     bool save_failed, trim_due;
+    uint64_t reads_before, held_entries, held_until_us; /* see expects_company */
     uint64_t save_us;
     int snapshot_process; /* 0: none is under way */
     uint64_t snapshot_begun_us;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "server/server.h"
+#include "store/data.h"
 
 /* ---- Starting ---- */
 
@@ -29,18 +30,6 @@ static int open_directory(const char *path) {
     return directory;
 }
 
-static int load(struct server *s, struct snapshots *found, uint64_t index, uint64_t *term) {
-    const char *why = NULL;
-    struct snapshot_reader *reader = snapshot_open(found, index, term);
-    if (!reader) return -1;
-    int status = tree_load(&s->tree, snapshot_read, reader, &why);
-    if (snapshot_close(reader) != 0) status = -1;
-    if (status != 0)
-        snprintf(found->message, sizeof found->message, "%s/snapshot.%016llx: %s", found->path,
-                 (unsigned long long)index, why ? why : "its checksum is wrong");
-    return status;
-}
-
 /* The newest that is good; -1 when there are some, and none is. */
 static int load_newest(struct server *s, uint64_t *index, uint64_t *term) {
     struct snapshots found;
@@ -49,7 +38,8 @@ static int load_newest(struct server *s, uint64_t *index, uint64_t *term) {
         return -1;
     }
     for (size_t i = 0; i < found.count; i++) {
-        if (load(s, &found, found.index[i], term) == 0) return *index = found.index[i], 0;
+        if (data_load(&s->tree, &found, found.index[i], term) == 0)
+            return *index = found.index[i], 0;
         server_say("warning", "%s", found.message);
     }
     if (found.count)
@@ -60,42 +50,18 @@ static int load_newest(struct server *s, uint64_t *index, uint64_t *term) {
     return found.count ? -1 : 0;
 }
 
-struct replay {
-    struct server *server;
-    uint64_t after, last, term;
-};
-
-static int replay(void *context, const struct raft_batch *batch) {
-    struct replay *r = context;
-    struct server *s = r->server;
-    struct raft_entry raw;
-    struct tree_entry entry;
-    size_t at = 0;
-    uint64_t index = batch->first;
-    for (; raft_next(batch, &at, &raw); index++) {
-        struct zk_in in = zk_in_of(raw.bytes, raw.size);
-        if (index <= r->after) continue;
-        s->reply.used = 0;
-        if (!tree_read_entry(&in, &entry)) break;
-        tree_apply(&s->tree, tree_next_zxid(&s->tree, raw.term), &entry, &s->reply);
-    }
-    if (at != batch->size || index != batch->first + batch->count) {
-        snprintf(s->log.message, sizeof s->log.message,
-                 "the batch of the log from entry %llu on holds what is no entry",
-                 (unsigned long long)batch->first);
-        return -1;
-    }
-    r->last = index - 1;
-    r->term = batch->term;
-    return 0;
-}
-
 static int open_log(struct server *s, uint64_t index, uint64_t term) {
-    struct replay r = {.server = s, .after = index, .last = index, .term = term};
+    struct data_replay r = {.tree = &s->tree, .after = index, .last = index, .term = term};
     bool cut;
     s->log.segment_bytes = (uint64_t)s->settings.log_segment_bytes;
     s->log.no_sync = !s->settings.force_sync;
-    int status = log_open(&s->log, s->log_directory, s->settings.log_dir, index, replay, &r, &cut);
+    int status =
+        log_open(&s->log, s->log_directory, s->settings.log_dir, index, data_apply, &r, &cut);
+    bytes_close(&r.replies);
+    if (status != 0 && !*s->log.message)
+        snprintf(s->log.message, sizeof s->log.message,
+                 "the batch behind entry %llu of the log holds what is no entry",
+                 (unsigned long long)r.last);
     if (status != 0 || cut) server_say(status ? "error" : "warning", "%s", s->log.message);
     if (status != 0) return -1;
     raft_open(&s->raft, r.term, r.last);
@@ -124,6 +90,8 @@ void store_close(struct server *s) {
 
 /* ---- Snapshots ---- */
 
+enum { SNAPSHOT_REST_US = 5000000 }; /* between two, or a busy server would do little else */
+
 /* In the child: everything but the directory is let go, so that nothing outlives the server. */
 _Noreturn static void write_snapshot(struct server *s) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -142,7 +110,9 @@ _Noreturn static void write_snapshot(struct server *s) {
 void store_snapshot(struct server *s, bool now) {
     uint64_t entries = s->raft.applied - s->index_at_snapshot;
     uint64_t bytes = s->log.bytes_written - s->log_bytes_at_snapshot;
-    bool due = entries >= (uint64_t)s->settings.snapshot_count && bytes >= s->image_bytes;
+    uint64_t wanted = (uint64_t)s->settings.snapshot_count;
+    bool rested = s->clock_us - s->snapshot_begun_us >= SNAPSHOT_REST_US || entries >= 10 * wanted;
+    bool due = entries >= wanted && bytes >= s->image_bytes && rested;
     if (s->snapshot_process || !entries || !(due || now)) return;
     int process = fork();
     if (process == 0) write_snapshot(s);

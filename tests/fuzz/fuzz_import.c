@@ -2,7 +2,7 @@
  * loaded again, which is what a server does with it.  The first byte says what the others are; with
  * checksums on them few would get anywhere, so the parts inside come without, too. */
 #include "base/assert.h"
-#include "server/import.h"
+#include "store/import.h"
 
 enum { SNAPSHOT, SNAPSHOT_BODY, LOG, TRANSACTIONS, KINDS };
 

@@ -9,7 +9,9 @@ include_graph() {
         [tree]="base zk tree"
         [raft]="base raft"
         [net]="base net"
-        [server]="base zk tree raft net server"
+        [store]="base zk tree raft store"
+        [server]="base zk tree raft store net server"
+        [client]="base zk tree client"
         [mutex]="base process mutex"
         [election]="base process election"
         [detector]="base process detector"
@@ -18,7 +20,7 @@ include_graph() {
         [sim]="base process detector judge catalogue sim"
         [check]="base process judge check"
         [lab]="base process judge check catalogue sim lab"
-        [cli]="base process judge check catalogue sim lab server cli"
+        [cli]="base process judge check catalogue sim lab store server client cli"
     )
     local bad=0 file folder included
     while IFS=: read -r file included; do

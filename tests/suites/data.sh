@@ -110,6 +110,9 @@ check "a snapshot that is ahead of its name" holds ahead "/ /a /a/new /late"
 check "... what came again is from the second time" stat_is /a '.[2].czxid == 8 and .[2].cversion == 1 and .[2].numChildren == 1'
 check "... an ACL that only the log has" stat_is /late '.[1] == [[1, "world", "anyone"]]'
 check "... the root's counts" stat_is / '.[2].pzxid == 15 and .[2].cversion == 3'
+check "a snapshot that is ahead of the log, too" holds short "/ /p /p/z"
+check "... what it knows better" stat_is /p '.[2].pzxid == 9 and .[2].cversion == 5'
+check "... with a note" noted short 'up to zxid 0x9, but the logs end with 0x5'
 check "a torn end is passed over" holds torn "/ /a /b"
 check "... with a note: the file, the place" noted torn 'log.3: the last record, at offset 103,'
 check "a torn end in the middle, where a server went on" holds torn_before "/ /a /b /c"

@@ -15,3 +15,38 @@ for name in $tests; do
     fi
     check "durability: $name" kill9 "${program[@]}"
 done
+
+# kill -9 leaves what the kernel has; only the order of system calls shows that the disk was waited for.
+traced() (
+    mkdir -p "$WORK/order"
+    WORK=$WORK/order
+    . tests/wire/server.bash
+    start_server --http off "$@"
+    strace -f -q -o "$WORK/trace" -e trace=accept4,pwritev,fdatasync,write -p "$server_pid" &
+    tracer=$!
+    sleep 0.5 # until it has attached itself
+    timeout 60 /usr/bin/python3 tests/wire/kazoo_basic.py "$AT" create_plain
+    status=$?
+    kill -INT "$tracer"
+    wait "$tracer"
+    exit "$status"
+)
+
+# Between a write to the log and its fdatasync nobody is told anything, and there were such writes.
+disk_first() {
+    awk '
+        /accept4\(/ && $NF >= 0 { socket[$NF] = 1 }
+        /pwritev\(/ { unsafe = 1; written++ }
+        /fdatasync(\(| resumed)/ && / = 0$/ { unsafe = 0; synced++ }
+        /write\(/ { fd = $0; sub(/.*write\(/, "", fd); sub(/,.*/, "", fd)
+                    if (socket[fd] && unsafe) { print "told too early: " $0; bad = 1 }
+                    if (socket[fd]) told++ }
+        END { print written " writes, " synced " syncs, " told " answers"
+              exit bad || written < 3 || synced < 3 || told < 3 }' "$WORK/order/trace"
+}
+
+disk_comes_first() { rm -rf "$WORK/order"; traced "$@" && disk_first; }
+check "the disk is waited for before anybody is told" disk_comes_first
+check "by a thread, too" disk_comes_first --set fsync.waitmicros=0
+forgotten() { rm -rf "$WORK/order"; traced --set forceSync=no && ! disk_first; }
+check "that check can fail" forgotten

@@ -129,6 +129,15 @@ def ahead():
     }
 
 
+def short():
+    """A snapshot that is ahead of its name, and of its log as well: what it knows better stays."""
+    nodes = [root(creates=1, pzxid=1), *BUILT_IN, node("/p", zxid=1, creates=3, pzxid=9), node("/p/z", zxid=9)]
+    return {
+        "snapshot.3": snapshot([], [], nodes),
+        "log.4": log(transaction(4, CREATE, create("/p/x", creates=1)), transaction(5, DELETE, text("/p/x"))),
+    }
+
+
 def plain():
     return {"snapshot.1": snapshot(nodes=[root(), *BUILT_IN]), "log.1": log(transaction(2, CREATE, create("/a"))),
             "log.3": log(transaction(3, CREATE, create("/b", creates=2)), transaction(4, CREATE, create("/c", creates=3)))}
@@ -194,7 +203,7 @@ def no_snapshot():
     return changed(**{"snapshot.1": None})
 
 
-FILES = (old, ahead, plain, torn, torn_before, damaged_log, missing_log, damaged_snapshot, only_damaged, zipped, snappy,
+FILES = (old, ahead, short, plain, torn, torn_before, damaged_log, missing_log, damaged_snapshot, only_damaged, zipped, snappy,
          newer, empty_log, no_logs, no_snapshot)
 
 

@@ -1,6 +1,6 @@
 /* Sessions as the original keeps them: a number and a timeout.  The password that a client shows
  * when it comes back is not kept anywhere, but follows from the number. */
-#include "server/import.h"
+#include "store/import.h"
 
 #define SECRET 0xb3415c00ll
 #define MULTIPLIER                                                                                 \

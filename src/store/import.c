@@ -1,6 +1,6 @@
 /* Which files of the original there are, and which of them count: the newest snapshot that is
  * whole, and the logs from the one on that holds what came after it. */
-#include "server/import.h"
+#include "store/import.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -1,4 +1,4 @@
-#include "server/data.h"
+#include "store/data.h"
 
 #include <dirent.h>
 #include <errno.h>

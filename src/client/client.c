@@ -1,4 +1,4 @@
-#include "server/client.h"
+#include "client/client.h"
 
 #include <errno.h>
 #include <netdb.h>

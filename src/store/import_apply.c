@@ -3,7 +3,7 @@
  * It says what came out, not what was asked for: all checks were made before it was written.  So a
  * transaction that finds no node to change, or finds its node made, has met a tree that is ahead of
  * it, and there is nothing to do. */
-#include "server/import.h"
+#include "store/import.h"
 
 #define ZK_FIELDS_txn_header(F, R)                                                                 \
     F(R, i64, session) F(R, i32, cxid) F(R, i64, zxid) F(R, i64, time) F(R, i32, type)
@@ -75,7 +75,7 @@ static void create(const struct context *c, const struct zk_create_txn *txn, int
     if (id) { /* its ACL may have been unknown when the snapshot was written */
         replace_acl(tree, id, creation.acl);
     } else {
-        if (node_is_ephemeral(&(struct node){.owner = owner})) import_session(tree, owner);
+        if (import_is_session(owner)) import_session(tree, owner);
         change_create(tree, &creation);
     }
     count_create(tree, creation.parent, &before, creates, c->header.zxid);
@@ -88,12 +88,13 @@ static const char *read_create(const struct context *c, int32_t type, struct zk_
     int64_t ttl = 0, owner = 0;
     bool plain = type == ZK_OP_CREATE || type == ZK_OP_CREATE2;
     if (!zk_read_create_txn(in, &txn) || !is_below_root(txn.path)) return malformed;
+    if (!import_acl_is_sound(txn.acl)) return malformed;
     if (plain && !zk_read_bool(in, &ephemeral)) return malformed;
     if (!zk_read_i32(in, &creates) && type != ZK_OP_CREATE) return malformed;
     if (type == ZK_OP_CREATE_TTL && !zk_read_i64(in, &ttl)) return malformed;
     if (type == ZK_OP_CREATE_TTL && (ttl <= 0 || ttl > TREE_TTL_MAX)) return malformed;
     if (ephemeral) owner = c->header.session;
-    if (ephemeral && !owner) return malformed;
+    if (ephemeral && !import_is_session(owner)) return malformed;
     if (type == ZK_OP_CREATE_TTL) owner = TREE_TTL_MARK | ttl;
     if (type == ZK_OP_CREATE_CONTAINER) owner = TREE_CONTAINER;
     create(c, &txn, owner, creates);
@@ -153,6 +154,7 @@ static const char *read_set_data(const struct context *c, struct zk_in *in) {
 static const char *read_set_acl(const struct context *c, struct zk_in *in) {
     struct zk_set_acl_txn txn;
     if (!zk_read_set_acl_txn(in, &txn) || !zk_path_valid(txn.path)) return malformed;
+    if (!import_acl_is_sound(txn.acl)) return malformed;
     node_id id = tree_find(c->tree, txn.path);
     if (!id) return NULL;
     replace_acl(c->tree, id, usual(c->tree, txn.acl));
@@ -164,7 +166,8 @@ static const char *read_set_acl(const struct context *c, struct zk_in *in) {
 
 static const char *open_session(const struct context *c, struct zk_in *in) {
     int32_t timeout_ms;
-    if (!c->header.session || !zk_read_i32(in, &timeout_ms) || timeout_ms < 0) return malformed;
+    if (!import_is_session(c->header.session) || !zk_read_i32(in, &timeout_ms) || timeout_ms < 0)
+        return malformed;
     import_session(c->tree, c->header.session)->timeout_ms = timeout_ms;
     return NULL;
 }

@@ -1,10 +1,10 @@
 /* First all of the server's tree is looked at, level by level; then what is too much is deleted,
  * children first, and what is missing is made, parents first. */
-#include "server/restore.h"
+#include "client/restore.h"
 
 #include <stdarg.h>
 
-#include "server/client.h"
+#include "client/client.h"
 
 enum {
     LOOKED_AT_ONCE = 64,    /* nodes */

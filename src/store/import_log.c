@@ -6,13 +6,13 @@
  * The bytes are a header, the transaction, and since 3.6 a digest of the tree behind it. */
 #include <zlib.h>
 
-#include "server/import.h"
+#include "store/import.h"
 
 #define ZK_FIELDS_log_record(F, R) F(R, i64, checksum) F(R, buffer, bytes)
 
 ZK_RECORD_(log_record, "record")
 
-enum { MAGIC = 0x5a4b4c47, ZXID_AT = 12, HEADER_SIZE = 32 };
+enum { MAGIC = 0x5a4b4c47, ZXID_AT = 12, HEADER_SIZE = 32, RECORD_MAX = 1 << 30 };
 
 static bool all_zero(const struct zk_in *in) {
     const unsigned char *at = in->at;
@@ -25,6 +25,7 @@ static bool next_record(struct zk_in *in, struct zk_in *record) {
     struct zk_in behind = *in;
     struct zk_log_record found;
     if (!zk_read_log_record(&behind, &found) || found.bytes.size < HEADER_SIZE) return false;
+    if (found.bytes.size > RECORD_MAX) return false;
     if (!zk_left(&behind) || *behind.at++ != 'B') return false;
     size_t size = (size_t)found.bytes.size;
     const unsigned char *bytes = (const unsigned char *)found.bytes.at;

@@ -1,4 +1,4 @@
-#include "server/recover.h"
+#include "store/recover.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "raft/log.h"
-#include "server/data.h"
+#include "store/data.h"
 
 struct state {
     struct recover *recover;

@@ -13,7 +13,7 @@
 #include <zlib.h>
 
 #include "base/rng.h"
-#include "server/import.h"
+#include "store/import.h"
 
 #define ZK_FIELDS_file_header(F, R)  F(R, i32, magic) F(R, i32, version) F(R, i64, database)
 #define ZK_FIELDS_kept_session(F, R) F(R, i64, id) F(R, i32, timeout)
@@ -38,7 +38,7 @@ ZK_RECORD_(kept_acl, "ACL")
 ZK_RECORD_(kept_node, "DataNode")
 ZK_RECORD_(seal, "seal")
 
-enum { MAGIC = 0x5a4b534e, VERSION = 2, OPEN_NUMBER = -1 };
+enum { MAGIC = 0x5a4b534e, VERSION = 2, OPEN_NUMBER = -1, TEXT_MAX = 1 << 30 };
 
 struct acl_numbers { /* of the file -> of the tree */
     struct known_acl {
@@ -63,7 +63,8 @@ static const char *read_sessions(struct tree *tree, struct zk_in *in) {
     if (!zk_read_i32(in, &count) || count < 0) return "the number of sessions is none";
     for (int32_t i = 0; i < count; i++) {
         if (!zk_read_kept_session(in, &session)) return "it ends among the sessions";
-        if (!session.id || session.timeout < 0) return "a session has no number or no timeout";
+        if (!import_is_session(session.id) || session.timeout < 0)
+            return "a session has no number or no timeout";
         if (session_find(tree, session.id)) return "a session is there twice";
         import_session(tree, session.id)->timeout_ms = session.timeout;
     }
@@ -88,6 +89,7 @@ static const char *read_acls(struct tree *tree, struct zk_in *in, struct acl_num
     for (int32_t i = 0; i < count; i++) {
         if (!zk_read_kept_acl(in, &acl)) return "it ends among the ACLs";
         if (acl_of(known, acl.number)) return "an ACL is there twice";
+        if (!import_acl_is_sound(acl.list)) return "an ACL is malformed";
         known->at = grown(known->at, &known->room, known->count + 1, sizeof *known->at);
         if (acl.list.count <= 0) acl.list = acl_list(tree, ACL_OPEN); /* allows all, too */
         known->at[known->count++] = (struct known_acl){acl.number, acl_take(tree, &acl.list)};
@@ -100,6 +102,13 @@ static void forget_acls(struct tree *tree, struct acl_numbers *known) {
     for (uint32_t i = 0; i < known->count; i++) acl_drop(tree, known->at[i].acl);
     free(known->at);
     table_close(&known->index);
+}
+
+bool import_acl_is_sound(struct zk_acls list) {
+    struct zk_acl entry;
+    while (zk_acls_next(&list, &entry))
+        if (!acl_entry_is_sound(&entry)) return false;
+    return true;
 }
 
 uint32_t import_closed_acl(struct tree *tree) {
@@ -151,7 +160,8 @@ static const char *add_node(struct tree *tree, struct acl_numbers *known, struct
     node_id parent;
     const char *why = place_of(tree, path, &parent);
     if (why) return why;
-    if (node_is_ephemeral(&node) && !parent) return "the root is ephemeral";
+    if (node.owner && !parent) return "the root is somebody's";
+    if (node.data_size > TEXT_MAX || path.size > TEXT_MAX) return "a node is too large";
     if (node_is_ephemeral(&node)) import_session(tree, node.owner);
     uint32_t acl = acl_of(known, kept->acl), closed = acl ? 0 : import_closed_acl(tree);
     node.acl = acl ? acl : closed;

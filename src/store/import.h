@@ -65,12 +65,18 @@ const char *import_transaction(struct tree *tree, struct zk_in record);
  * there.  NULL, or why it is no tree. */
 const char *import_finish(struct tree *tree, uint64_t *sessions_gone);
 
+/* Numbers that mark containers and nodes with a ttl are no sessions'. */
+static inline bool import_is_session(int64_t id) {
+    return node_is_ephemeral(&(struct node){.owner = id});
+}
 /* A session, of which nothing but its number may be known as yet. */
 struct session *import_session(struct tree *tree, int64_t id);
 enum { IMPORT_TIMEOUT_UNKNOWN = -1 };
 /* The password that the original gives a session: 16 bytes of java.util.Random. */
 void import_password(int64_t session, unsigned char password[TREE_PASSWORD_SIZE]);
 
+/* Whether a server can load a list. */
+bool import_acl_is_sound(struct zk_acls list);
 /* A list that allows nothing, for a node whose own comes later. */
 uint32_t import_closed_acl(struct tree *tree);
 
