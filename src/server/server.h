@@ -110,8 +110,8 @@ struct server {
     bool save_failed, trim_due;
     uint64_t reads_before, held_entries, held_until_us; /* see expects_company */
     uint64_t save_us;
-    int snapshot_process; /* 0: none is under way */
-    uint64_t snapshot_begun_us;
+    int snapshot_process;                    /* 0: none is under way */
+    uint64_t snapshot_begun_us, snapshot_us; /* when it began; how long the last one took */
 
     struct connection **connection; /* by number, from 1 */
     size_t connection_room;

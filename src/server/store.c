@@ -90,7 +90,9 @@ void store_close(struct server *s) {
 
 /* ---- Snapshots ---- */
 
-enum { SNAPSHOT_REST_US = 5000000 }; /* between two, or a busy server would do little else */
+enum {
+    SNAPSHOT_REST = 10
+}; /* times as long as the last one took: a busy server does other things */
 
 /* In the child: everything but the directory is let go, so that nothing outlives the server. */
 _Noreturn static void write_snapshot(struct server *s) {
@@ -111,7 +113,7 @@ void store_snapshot(struct server *s, bool now) {
     uint64_t entries = s->raft.applied - s->index_at_snapshot;
     uint64_t bytes = s->log.bytes_written - s->log_bytes_at_snapshot;
     uint64_t wanted = (uint64_t)s->settings.snapshot_count;
-    bool rested = s->clock_us - s->snapshot_begun_us >= SNAPSHOT_REST_US || entries >= 10 * wanted;
+    bool rested = s->clock_us - s->snapshot_begun_us >= SNAPSHOT_REST * s->snapshot_us;
     bool due = entries >= wanted && bytes >= s->image_bytes && rested;
     if (s->snapshot_process || !entries || !(due || now)) return;
     int process = fork();
@@ -145,7 +147,8 @@ void store_snapshot_done(struct server *s) {
     s->snapshot_process = 0;
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         server_read_clock(s);
-        summary_add(&s->statistics.snapshots, s->clock_us - s->snapshot_begun_us, 1);
+        s->snapshot_us = s->clock_us - s->snapshot_begun_us;
+        summary_add(&s->statistics.snapshots, s->snapshot_us, 1);
         s->trim_due = true;
     } else {
         s->statistics.snapshots_failed++;
