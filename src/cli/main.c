@@ -88,7 +88,7 @@ json_t *real_or_null(double value) { return isnan(value) ? json_null() : json_re
 
 static void help(FILE *out) {
     fputs("Usage: conclave COMMAND [OPTION...]\n"
-          "Locks and leaders for distributed programs: run, judge, compare.\n\n"
+          "Locks and leaders for distributed programs: serve, run, judge, compare.\n\n"
           "Commands:\n",
           out);
     for (int i = 0; i < COMMANDS; i++)
@@ -98,6 +98,7 @@ static void help(FILE *out) {
         "  --help         show this help; 'conclave COMMAND --help' shows a command's\n"
         "  --version      show the version\n\n"
         "Examples:\n"
+        "  conclave serve\n"
         "  conclave sim central --processes 5 --entries 100\n"
         "  conclave sim quorum --scenario scenarios/quorum-amnesia.scenario\n\n"
         "Exit status: 0 all held, 1 a property was violated, 2 wrong usage, 3 the system failed.\n",

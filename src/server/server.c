@@ -144,8 +144,11 @@ static int listen_on(struct server *s, struct settings_addresses *addresses,
 }
 
 static void announce_addresses(const struct settings_addresses *addresses, const char *kind) {
-    for (unsigned i = 0; i < addresses->count; i++)
-        printf("%s %s:%d%s", i ? "," : "", addresses->at[i].host, addresses->at[i].port, kind);
+    for (unsigned i = 0; i < addresses->count; i++) {
+        bool six = strchr(addresses->at[i].host, ':') != NULL;
+        printf("%s %s%s%s:%d%s", i ? "," : "", six ? "[" : "", addresses->at[i].host,
+               six ? "]" : "", addresses->at[i].port, kind);
+    }
 }
 
 static void announce(const struct server *s) {

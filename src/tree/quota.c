@@ -80,7 +80,9 @@ void quota_count(struct tree *tree, struct zk_text path, int64_t nodes, int64_t 
     node_id stats = governing(tree, path, STATS);
     if (!stats) return;
     struct amounts now = read_amounts(&tree->node[stats], 0);
-    write_stats(tree, stats, now.count + nodes, now.bytes + bytes);
+    /* Clients write this text, too: what they say may be anything. */
+    write_stats(tree, stats, (int64_t)((uint64_t)now.count + (uint64_t)nodes),
+                (int64_t)((uint64_t)now.bytes + (uint64_t)bytes));
 }
 
 bool quota_exceeded(struct tree *tree, struct zk_text path, int64_t nodes, int64_t bytes) {
@@ -89,8 +91,8 @@ bool quota_exceeded(struct tree *tree, struct zk_text path, int64_t nodes, int64
     if (!limits || !stats) return false;
     struct amounts most = read_amounts(&tree->node[limits], -1),
                    now = read_amounts(&tree->node[stats], 0);
-    return (most.count_hard > -1 && nodes > 0 && now.count + nodes > most.count_hard) ||
-           (most.bytes_hard > -1 && bytes > 0 && now.bytes + bytes > most.bytes_hard);
+    return (most.count_hard > -1 && nodes > 0 && now.count > most.count_hard - nodes) ||
+           (most.bytes_hard > -1 && bytes > 0 && now.bytes > most.bytes_hard - bytes);
 }
 
 /* ---- Nodes that set one ---- */
