@@ -29,13 +29,13 @@ struct connection {
     int fd;
     unsigned index;
     bool blocked; /* the kernel did not take all of `out`: wait until it takes more */
-    struct zk_out out;
+    struct bytes out;
     unsigned char *in;
     size_t in_used;
     struct slot *slots;
-    unsigned next_slot;   /* for protocols that answer in order and do not say which request */
-    uint32_t made;        /* nodes created so far */
-    struct zk_out frames; /* ready-made requests of this connection */
+    unsigned next_slot;  /* for protocols that answer in order and do not say which request */
+    uint32_t made;       /* nodes created so far */
+    struct bytes frames; /* ready-made requests of this connection */
 };
 
 enum { EVENT = UINT32_MAX };
@@ -64,7 +64,7 @@ struct load {
     unsigned opened;
     int epoll;
     char *data;               /* the value that is written everywhere */
-    struct zk_out frames;     /* ready-made requests of all connections, */
+    struct bytes frames;      /* ready-made requests of all connections, */
     size_t frame_bytes;       /* of each, or of those of a slot */
     size_t path_end;          /* in a frame that creates a node */
     unsigned pending;         /* unmeasured requests that are not answered yet */
@@ -134,7 +134,7 @@ size_t frame_size(const unsigned char *frame);
         zk_write_##RECORD(OUT, &(struct zk_##RECORD){__VA_ARGS__});                                \
         zk_frame_end(OUT, frame_);                                                                 \
     } while (0)
-void send_create(struct zk_out *out, unsigned slot, const char *path, struct zk_text data,
+void send_create(struct bytes *out, unsigned slot, const char *path, struct zk_text data,
                  int32_t flags);
 
 /* Unmeasured, through the first connection, many at a time. */

@@ -14,8 +14,8 @@
 
 /* ---- Redis ---- */
 
-static void say(struct zk_out *out, const char *bytes, size_t size) {
-    memcpy(zk_extend(out, size), bytes, size);
+static void say(struct bytes *out, const char *bytes, size_t size) {
+    memcpy(bytes_extend(out, size), bytes, size);
 }
 
 static void greet(struct connection *c) { say(&c->out, "PING\r\n", 6); }
@@ -48,7 +48,7 @@ static bool next_redis(struct load *load, struct connection *c, struct zk_in *re
 
 const struct protocol redis = {"redis", greet, greeted, next_redis, NULL};
 
-static void add_set(const struct load *load, struct zk_out *out, unsigned key) {
+static void add_set(const struct load *load, struct bytes *out, unsigned key) {
     char text[PATH_ROOM];
     int size = snprintf(text, sizeof text, "*3\r\n$3\r\nSET\r\n$8\r\nkey:%04u\r\n$%u\r\n", key,
                         load->value);

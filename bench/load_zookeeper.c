@@ -65,13 +65,13 @@ size_t frame_size(const unsigned char *frame) {
 
 void send_frame(struct connection *c, const unsigned char *frame, unsigned slot) {
     size_t size = frame_size(frame);
-    unsigned char *to = memcpy(zk_extend(&c->out, size), frame, size);
+    unsigned char *to = memcpy(bytes_extend(&c->out, size), frame, size);
     zk_store_i32(to + XID_OFFSET, &(int32_t){(int32_t)slot});
 }
 
-void send_create(struct zk_out *out, unsigned slot, const char *path, struct zk_text data,
+void send_create(struct bytes *out, unsigned slot, const char *path, struct zk_text data,
                  int32_t flags) {
-    static struct zk_out anyone;
+    static struct bytes anyone;
     if (!anyone.used)
         zk_write_acl(&anyone, &(struct zk_acl){31, {zk_text_of("world"), zk_text_of("anyone")}});
     struct zk_acls acl = {anyone.at, anyone.used, 1};

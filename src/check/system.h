@@ -244,11 +244,17 @@ static inline const struct sending *outcome_sends(const struct system *system,
 size_t system_moves(struct system *system, uint32_t node, uint32_t outcome,
                     struct single_move **moves);
 
+static inline void pause_briefly(void) {
+#ifdef __x86_64__
+    for (int i = 0; i < 16; i++) __builtin_ia32_pause();
+#endif
+}
+
 /* The lock is held for a microsecond or so: whoever sleeps for it pays ten times that. */
 static inline void system_lock(struct system *system) {
     for (int tries = 0; tries < 4096; tries++) {
         if (pthread_mutex_trylock(&system->lock) == 0) return;
-        for (int i = 0; i < 16; i++) __builtin_ia32_pause();
+        pause_briefly();
     }
     pthread_mutex_lock(&system->lock);
 }

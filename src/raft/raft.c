@@ -1,12 +1,7 @@
 #include "raft/raft.h"
 
 void raft_open(struct raft *raft, uint64_t term, uint64_t last) {
-    *raft = (struct raft){.term = term,
-                          .last = last,
-                          .saved = last,
-                          .applied = last,
-                          .open_first = last + 1,
-                          .closed_first = last + 1};
+    *raft = (struct raft){.term = term, .last = last, .saved = last, .applied = last};
 }
 
 void raft_close(struct raft *raft) {
@@ -32,11 +27,9 @@ bool raft_to_save(struct raft *raft, struct raft_batch *batch) {
     if (!raft->open.used) return false;
     struct bytes emptied = raft->closed;
     raft->closed = raft->open;
-    raft->closed_first = raft->open_first;
     raft->open = emptied;
     raft->open.used = raft->at = 0;
-    raft->open_first = raft->last + 1;
-    *batch = (struct raft_batch){.first = raft->closed_first,
+    *batch = (struct raft_batch){.first = raft->saved + 1,
                                  .term = raft->term,
                                  .count = (uint32_t)(raft->last - raft->saved),
                                  .bytes = raft->closed.at,

@@ -36,8 +36,7 @@ struct raft {
     uint64_t last, saved,
         applied;               /* indexes of entries; committed is `saved` in an ensemble of one */
     struct bytes open, closed; /* the batch under way, and the one that was to be saved */
-    uint64_t open_first, closed_first;
-    size_t at; /* in `closed`: the next that was not applied */
+    size_t at;                 /* in `closed`: the next that was not applied */
 };
 
 /* Goes on behind what the log and the last snapshot hold. */

@@ -30,9 +30,8 @@ void reply_end(struct connection *c, size_t reply, int32_t xid, int64_t zxid, in
     if (err) out->used = reply + sizeof(int32_t) + REPLY_HEADER;
     zk_store_reply_header(out->at + reply + sizeof(int32_t), &header);
     tally_add(&c->server->statistics.responses, out->used - reply - sizeof(int32_t), 1);
-    if (!zk_frame_end(out, reply)) { /* larger than any frame can be */
+    if (!zk_frame_end(out, reply)) /* larger than any frame can be */
         zk_reply(out, xid, zxid, ZK_SYSTEMERROR);
-    }
     c->sent++;
     c->server->statistics.sent++;
     c->last_zxid = zxid;

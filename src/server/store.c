@@ -90,9 +90,8 @@ void store_close(struct server *s) {
 
 /* ---- Snapshots ---- */
 
-enum {
-    SNAPSHOT_REST = 10
-}; /* times as long as the last one took: a busy server does other things */
+/* After one, so many times as long as it took: a busy server has other things to do. */
+enum { SNAPSHOT_REST = 10 };
 
 /* In the child: everything but the directory is let go, so that nothing outlives the server. */
 _Noreturn static void write_snapshot(struct server *s) {

@@ -5,7 +5,7 @@
  * decided here, when the entry is applied, so there is nothing to remember of requests that are on
  * their way through the log.
  *
- *   entry.h    a request as it goes through the log
+ *   entry.c    a request as it goes through the log
  *   apply.c    what an entry does: which rules it meets, in which order
  *   change.c   the changes themselves, and how they are taken back
  *   node.c     nodes: where they are found, what they hang on
@@ -145,7 +145,7 @@ struct tree {
     struct node *node; /* by number */
     node_id free_nodes;
     uint32_t nodes, ephemerals, quotas;
-    int64_t bytes; /* of paths and data, as the original counts its size */
+    int64_t bytes; /* of names and data */
     struct table index;
     struct sessions sessions;
     struct acl_lists acls;
@@ -207,7 +207,7 @@ void tree_perished(struct tree *tree, int64_t now, void (*each)(void *context, s
 
 /* ---- Reading ---- */
 
-/* The body of the reply to a read, or an error.  `node` is what it was about, 0: none. */
+/* The body of the reply to a read, or an error. */
 int32_t tree_read(struct tree *tree, int32_t op, const union zk_request *request, int64_t session,
                   const struct zk_clients *identities, struct bytes *reply);
 

@@ -104,10 +104,6 @@ static inline int zk_next_frame(struct zk_in *received, int32_t longest, struct 
 
 /* ---- Output ---- */
 
-#define zk_out       bytes
-#define zk_extend    bytes_extend
-#define zk_out_close bytes_close
-
 static inline size_t zk_size_bool(const bool *value) { return (void)value, 1; }
 static inline size_t zk_size_late(const int8_t *value) { return *value != ZK_ABSENT; }
 static inline size_t zk_size_i32(const int32_t *value) { return sizeof *value; }
