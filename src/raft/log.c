@@ -12,6 +12,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/crc32c.h"
 
 static const char MAGIC[16] = "conclave log 1\n";

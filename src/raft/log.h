@@ -13,7 +13,7 @@
 #ifndef CV_RAFT_LOG_H
 #define CV_RAFT_LOG_H
 
-#include "raft/raft.h"
+#include "raft/batch.h"
 
 enum { LOG_MESSAGE_MAX = 512 };
 

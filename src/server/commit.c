@@ -38,8 +38,8 @@ void commit_propose(struct server *s, struct connection *c, int64_t session, int
         .body = body,
     };
     size_t size = tree_entry_size(&entry);
-    tree_store_entry(raft_room(&s->raft, size), &entry);
-    raft_propose(&s->raft, size);
+    tree_store_entry(alone_room(&s->raft, size), &entry);
+    alone_propose(&s->raft, size);
     *add_pending(s) = (struct pending){.connection = c ? c->number : 0,
                                        .serial = c ? c->serial : 0,
                                        .xid = xid,
@@ -140,8 +140,8 @@ static void finish(struct server *s) {
         server_say("warning", "the disk is slow: writing %u entries took %llu ms", s->batch.count,
                    (unsigned long long)s->save_us / 1000);
     }
-    raft_saved(&s->raft, s->batch.first + s->batch.count - 1);
-    while (raft_committed(&s->raft, &entry)) apply(s, &entry);
+    alone_saved(&s->raft, s->batch.first + s->batch.count - 1);
+    while (alone_committed(&s->raft, &entry)) apply(s, &entry);
     store_snapshot(s, false);
     store_trim(s);
 }
@@ -179,7 +179,7 @@ static bool expects_company(struct server *s) {
 void commit_turn(struct server *s) {
     connections_flush(s); /* what was answered at once does not wait for the disk */
     if (expects_company(s)) return;
-    if (!s->saving && raft_to_save(&s->raft, &s->batch)) {
+    if (!s->saving && alone_to_save(&s->raft, &s->batch)) {
         s->save.data = s;
         if (s->save_us <= (uint64_t)s->settings.sync_wait_us || s->stopping) {
             write_batch(&s->save);

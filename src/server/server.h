@@ -18,6 +18,7 @@
 
 #include "net/stream.h"
 #include "net/tls.h"
+#include "raft/alone.h"
 #include "raft/log.h"
 #include "raft/snapshot.h"
 #include "server/settings.h"
@@ -101,7 +102,7 @@ struct server {
 
     struct tree tree;
     struct watches watches;
-    struct raft raft;
+    struct alone raft;
     struct log log;
     uint64_t log_bytes_at_snapshot, index_at_snapshot, image_bytes;
     uv_work_t save;

@@ -64,7 +64,7 @@ static int open_log(struct server *s, uint64_t index, uint64_t term) {
                  (unsigned long long)r.last);
     if (status != 0 || cut) server_say(status ? "error" : "warning", "%s", s->log.message);
     if (status != 0) return -1;
-    raft_open(&s->raft, r.term, r.last);
+    alone_open(&s->raft, r.term, r.last);
     s->index_at_snapshot = index;
     return 0;
 }
@@ -83,7 +83,7 @@ int store_open(struct server *s) {
 
 void store_close(struct server *s) {
     log_close(&s->log);
-    raft_close(&s->raft);
+    alone_close(&s->raft);
     if (s->log_directory != s->data_directory) close(s->log_directory);
     close(s->data_directory);
 }

@@ -3,7 +3,7 @@
 #ifndef CV_SERVER_DATA_H
 #define CV_SERVER_DATA_H
 
-#include "raft/raft.h"
+#include "raft/batch.h"
 #include "raft/snapshot.h"
 #include "tree/tree.h"
 

@@ -14,7 +14,7 @@ enum { SESSION = 1, SEGMENT_BYTES = 2048 };
 static const char *corpus;
 static struct tree tree;
 static struct bytes entries; /* each behind its size, as fuzz_entry.c wants them */
-static struct raft raft;
+static struct alone raft;
 
 static void keep(const char *target, const char *name, const void *bytes, size_t size) {
     char path[512];
@@ -39,8 +39,8 @@ static void add(int32_t op, struct zk_in body) {
     to[0] = (unsigned char)(size >> 8);
     to[1] = (unsigned char)size;
     tree_store_entry(to + 2, &entry);
-    tree_store_entry(raft_room(&raft, size), &entry);
-    raft_propose(&raft, size);
+    tree_store_entry(alone_room(&raft, size), &entry);
+    alone_propose(&raft, size);
     cv_assert(tree_apply(&tree, tree.zxid + 1, &entry, &reply) == ZK_OK);
     bytes_close(&reply);
     bytes_close(&identities);
@@ -103,7 +103,7 @@ static void keep_log(void) {
     bool cut;
     fuzz_file("none", "", 0);
     cv_assert(log_open(&log, fuzz_directory, fuzz_path, 0, ignore, NULL, &cut) == 0);
-    cv_assert(raft_to_save(&raft, &batch) && log_append(&log, &batch) == 0);
+    cv_assert(alone_to_save(&raft, &batch) && log_append(&log, &batch) == 0);
     batch = (struct raft_batch){.first = log.next,
                                 .term = 2,
                                 .count = 1,
@@ -138,7 +138,7 @@ int main(int count, char **arguments) {
     struct bytes image = {0};
     if (count != 2) return 2;
     corpus = arguments[1];
-    raft_open(&raft, 1, 0);
+    alone_open(&raft, 1, 0);
     cv_assert(tree_open(&tree, 1) == 0 && tree_save(&tree, fuzz_write, &image) == 0);
     keep("tree_image", "new", image.at, image.used);
     make_tree();

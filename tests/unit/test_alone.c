@@ -8,16 +8,16 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "raft/raft.h"
+#include "raft/alone.h"
 
 /* Entry n is so many bytes, each n. */
 static size_t size_of(uint64_t index) { return index * 7919 % 300; }
 
-static void propose(struct raft *raft, uint64_t index) {
+static void propose(struct alone *raft, uint64_t index) {
     size_t size = size_of(index);
-    unsigned char *room = raft_room(raft, size + 20); /* at most: less may be taken */
+    unsigned char *room = alone_room(raft, size + 20); /* at most: less may be taken */
     if (size) memset(room, (int)(index & 0xff), size);
-    assert_int_equal(raft_propose(raft, size), index);
+    assert_int_equal(alone_propose(raft, size), index);
 }
 
 static void expect_entry(const struct raft_entry *entry, uint64_t index) {
@@ -26,59 +26,59 @@ static void expect_entry(const struct raft_entry *entry, uint64_t index) {
 }
 
 static void nothing_comes_of_nothing(void **state) {
-    struct raft raft;
+    struct alone raft;
     struct raft_batch batch;
     struct raft_entry entry;
     (void)state;
-    raft_open(&raft, 3, 10);
-    assert_false(raft_to_save(&raft, &batch));
-    assert_false(raft_committed(&raft, &entry));
-    raft_close(&raft);
+    alone_open(&raft, 3, 10);
+    assert_false(alone_to_save(&raft, &batch));
+    assert_false(alone_committed(&raft, &entry));
+    alone_close(&raft);
 }
 
 static void nothing_is_decided_before_it_is_saved(void **state) {
-    struct raft raft;
+    struct alone raft;
     struct raft_batch batch;
     struct raft_entry entry;
     (void)state;
-    raft_open(&raft, 3, 10);
+    alone_open(&raft, 3, 10);
     propose(&raft, 11);
     propose(&raft, 12);
-    assert_false(raft_committed(&raft, &entry));
-    assert_true(raft_to_save(&raft, &batch));
+    assert_false(alone_committed(&raft, &entry));
+    assert_true(alone_to_save(&raft, &batch));
     assert_int_equal(batch.first, 11);
     assert_int_equal(batch.count, 2);
     assert_int_equal(batch.term, 3);
-    assert_false(raft_committed(&raft, &entry));
+    assert_false(alone_committed(&raft, &entry));
     propose(&raft, 13); /* while that is under way */
-    assert_false(raft_committed(&raft, &entry));
-    raft_saved(&raft, 12);
+    assert_false(alone_committed(&raft, &entry));
+    alone_saved(&raft, 12);
     for (uint64_t index = 11; index <= 12; index++) {
-        assert_true(raft_committed(&raft, &entry));
+        assert_true(alone_committed(&raft, &entry));
         assert_int_equal(entry.index, index);
         assert_int_equal(entry.term, 3);
         expect_entry(&entry, index);
     }
-    assert_false(raft_committed(&raft, &entry));
-    assert_true(raft_to_save(&raft, &batch));
+    assert_false(alone_committed(&raft, &entry));
+    assert_true(alone_to_save(&raft, &batch));
     assert_int_equal(batch.first, 13);
     assert_int_equal(batch.count, 1);
-    raft_close(&raft);
+    alone_close(&raft);
 }
 
 /* Turn after turn, with entries that are put forward while others are saved and applied. */
 static void turns_follow_each_other(void **state) {
-    struct raft raft;
+    struct alone raft;
     struct raft_batch batch;
     struct raft_entry entry;
     struct rng rng;
     uint64_t last = 0, decided = 0;
     (void)state;
     rng_seed(&rng, 3);
-    raft_open(&raft, 1, 0);
+    alone_open(&raft, 1, 0);
     for (int turn = 0; turn < 2000; turn++) {
         for (uint64_t n = rng_below(&rng, 5); n; n--) propose(&raft, ++last);
-        if (!raft_to_save(&raft, &batch)) {
+        if (!alone_to_save(&raft, &batch)) {
             assert_int_equal(decided, last);
             continue;
         }
@@ -90,15 +90,15 @@ static void turns_follow_each_other(void **state) {
             expect_entry(&entry, index);
         assert_int_equal(at, batch.size);
         if (rng_below(&rng, 2)) propose(&raft, ++last);
-        raft_saved(&raft, saved);
-        while (raft_committed(&raft, &entry)) {
+        alone_saved(&raft, saved);
+        while (alone_committed(&raft, &entry)) {
             assert_int_equal(entry.index, ++decided);
             expect_entry(&entry, decided);
             if (rng_below(&rng, 4) == 0) propose(&raft, ++last);
         }
         assert_int_equal(decided, saved);
     }
-    raft_close(&raft);
+    alone_close(&raft);
 }
 
 /* What is no entry is not taken for one. */
