@@ -7,8 +7,12 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+static inline uint64_t hash_long(const void *bytes, size_t size, uint64_t seed) {
+    return XXH3_64bits_withSeed(bytes, size, seed);
+}
+
 static inline uint32_t hash_bytes(const void *bytes, size_t size, uint64_t seed) {
-    return (uint32_t)XXH3_64bits_withSeed(bytes, size, seed);
+    return (uint32_t)hash_long(bytes, size, seed);
 }
 
 #endif

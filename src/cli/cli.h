@@ -23,6 +23,7 @@ int cmd_recover(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_history(int argc, char **argv);
 int cmd_compare(int argc, char **argv);
 int cmd_odds(int argc, char **argv);
 int cmd_timeout(int argc, char **argv);

@@ -20,6 +20,15 @@ enum {
     KEY_TLS_CA,
     KEY_TLS_CLIENTS,
     KEY_TLS_SAME_PORT,
+    KEY_ID,
+    KEY_ENSEMBLE,
+    KEY_JOIN,
+    KEY_READS,
+    KEY_PEER_KEY,
+    KEY_PEER_TLS_CERT,
+    KEY_PEER_TLS_KEY,
+    KEY_PEER_TLS_CA,
+    KEY_INSECURE,
 };
 
 static const struct argp_option options[] = {
@@ -48,6 +57,20 @@ static const struct argp_option options[] = {
      "Whether clients show a certificate (need with --tls-ca, else none); who does is x509:NAME "
      "in ACLs",
      1},
+    {"id", KEY_ID, "N", 0, "This server's number in the ensemble", 2},
+    {"ensemble", KEY_ENSEMBLE, "N=HOST:PORT,...", 0,
+     "All servers of the ensemble, this one too, and where each hears the others", 2},
+    {"join", KEY_JOIN, NULL, 0,
+     "The ensemble is there already: wait until it adds this server ('conclave ensemble add')", 2},
+    {"reads", KEY_READS, "sequential|linearizable", 0,
+     "Whether reads may be a little older than the newest write (sequential)", 2},
+    {"peer-key", KEY_PEER_KEY, "FILE", 0,
+     "A secret that all servers share, of 16 bytes or more, for their eyes only", 2},
+    {"peer-tls-cert", KEY_PEER_TLS_CERT, "FILE", 0, "Or: this server's certificate, PEM", 2},
+    {"peer-tls-key", KEY_PEER_TLS_KEY, "FILE", 0, "its private key", 2},
+    {"peer-tls-ca", KEY_PEER_TLS_CA, "FILE", 0, "and whose certificates the others show", 2},
+    {"insecure", KEY_INSECURE, NULL, 0,
+     "Let servers on other machines be believed without a key or certificates", 2},
     {0}};
 
 static const char doc[] =
@@ -59,6 +82,8 @@ static const char doc[] =
     "  conclave serve --listen '*:2181' --data /var/lib/conclave\n"
     "  conclave serve --tls-listen '*:2281' --tls-cert server.pem --tls-key server.key --tls-ca "
     "ca.pem\n"
+    "  conclave serve --id 1 --ensemble 1=10.0.0.1:2888,2=10.0.0.2:2888,3=10.0.0.3:2888 "
+    "--peer-key /etc/conclave/key\n"
     "  conclave serve --config /etc/zookeeper/zoo.cfg --set 4lw.commands.whitelist='*'\n";
 
 struct request {
@@ -105,6 +130,13 @@ static const char *key_of(int option) {
     case KEY_TLS_KEY: return "tls.key";
     case KEY_TLS_CA: return "tls.authorities";
     case KEY_TLS_CLIENTS: return "ssl.clientAuth";
+    case KEY_ID: return "myid";
+    case KEY_ENSEMBLE: return "ensemble";
+    case KEY_READS: return "ensemble.reads";
+    case KEY_PEER_KEY: return "ensemble.keyFile";
+    case KEY_PEER_TLS_CERT: return "ensemble.certificate";
+    case KEY_PEER_TLS_KEY: return "ensemble.certificateKey";
+    case KEY_PEER_TLS_CA: return "ensemble.authorities";
     default: return NULL;
     }
 }
@@ -126,6 +158,8 @@ static int parse(int key, char *text, struct argp_state *state) {
         bytes_add(&request->listen, text, strlen(text));
         return 0;
     case KEY_TLS_SAME_PORT: request->settings.same_port = true; return 0;
+    case KEY_JOIN: request->settings.join = true; return 0;
+    case KEY_INSECURE: request->settings.insecure = true; return 0;
     case KEY_TLS_PASSWORD: read_password(&request->settings, text); return 0;
     case KEY_SET: set_pair(&request->settings, text); return 0;
     case KEY_CONFIG:
@@ -151,8 +185,6 @@ int cmd_serve(int argc, char **argv) {
         bytes_close(&request.listen);
     }
     if (settings_settle(&request.settings, error, sizeof error) != 0) usage_error("%s", error);
-    if (request.settings.member_count)
-        usage_error("an ensemble: this version serves alone; leave the server.N lines out");
     if (!server) system_error("no memory");
     int status = server_run(server, &request.settings);
     free(server);

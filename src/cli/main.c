@@ -16,6 +16,7 @@ static const struct command commands[] = {
     {"recover", "look for damage in a server's files, and cut it out", cmd_recover},
     {"sim", "run a lock or an election in the simulator and judge it", cmd_sim},
     {"check", "explore every interleaving of a small system and decide what holds", cmd_check},
+    {"history", "whether what clients saw is what one copy could have shown them", cmd_history},
     {"compare", "measured cost of every lock beside its formula", cmd_compare},
     {"odds", "how likely it is that restarts break a quorum", cmd_odds},
     {"timeout", "how long to wait, given what waiting and mistakes cost", cmd_timeout},

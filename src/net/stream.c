@@ -1,6 +1,7 @@
 #include "net/stream.h"
 
 #include <netdb.h>
+#include <netinet/tcp.h>
 
 #include "net/tls.h"
 
@@ -25,7 +26,7 @@ static void connection_came(uv_stream_t *tcp, int status) {
     if (status == 0) listener->on_connection(listener);
 }
 
-static int resolve(const char *host, int32_t port, struct sockaddr_storage *address) {
+int net_resolve(const char *host, int32_t port, struct sockaddr_storage *address) {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
     char service[16];
     snprintf(service, sizeof service, "%d", (int)port);
@@ -36,22 +37,29 @@ static int resolve(const char *host, int32_t port, struct sockaddr_storage *addr
     return 0;
 }
 
-int net_listen(uv_loop_t *loop, struct net_listener *listener, const char *host, int32_t *port,
-               int backlog) {
-    struct sockaddr_storage address = {0};
-    int size = sizeof address;
-    int error = resolve(host, *port, &address);
+int net_listen_at(uv_loop_t *loop, struct net_listener *listener, const struct sockaddr *address,
+                  int32_t *port, int backlog) {
+    struct sockaddr_storage bound = {0};
+    int size = sizeof bound;
     listener->loop = loop;
     uv_tcp_init(loop, &listener->tcp);
-    if (!error) error = uv_tcp_bind(&listener->tcp, (struct sockaddr *)&address, 0);
+    int error = uv_tcp_bind(&listener->tcp, address, 0);
     if (!error)
         error =
             uv_listen((uv_stream_t *)&listener->tcp, backlog > 0 ? backlog : 1024, connection_came);
-    if (!error) error = uv_tcp_getsockname(&listener->tcp, (struct sockaddr *)&address, &size);
+    if (!error) error = uv_tcp_getsockname(&listener->tcp, (struct sockaddr *)&bound, &size);
     if (!error)
-        *port = ntohs(address.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&address)->sin6_port
-                                                    : ((struct sockaddr_in *)&address)->sin_port);
+        *port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                                  : ((struct sockaddr_in *)&bound)->sin_port);
     return error;
+}
+
+int net_listen(uv_loop_t *loop, struct net_listener *listener, const char *host, int32_t *port,
+               int backlog) {
+    struct sockaddr_storage address = {0};
+    int error = net_resolve(host, *port, &address);
+    if (error) return error;
+    return net_listen_at(loop, listener, (struct sockaddr *)&address, port, backlog);
 }
 
 int net_accept(struct net_listener *listener, struct net_stream *stream) {
@@ -59,6 +67,40 @@ int net_accept(struct net_listener *listener, struct net_stream *stream) {
     int error = uv_accept((uv_stream_t *)&listener->tcp, (uv_stream_t *)&stream->tcp);
     if (!error) uv_tcp_nodelay(&stream->tcp, 1);
     return error;
+}
+
+/* ---- Dialing ---- */
+
+/* What is not confirmed within that time ends the connection: the system would try for a quarter
+ * of an hour, ever more rarely, and miss the moment when the network is back. */
+enum { UNCONFIRMED_MS = 5000 };
+
+static void connected(uv_connect_t *connect, int error) {
+    struct net_stream *stream = (struct net_stream *)connect->handle;
+    unsigned patience = UNCONFIRMED_MS;
+    int socket;
+    if (stream->closing) return;
+    if (!error) error = uv_tcp_nodelay(&stream->tcp, 1);
+    if (!error) error = uv_fileno((uv_handle_t *)&stream->tcp, &socket);
+    if (!error) setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, sizeof patience);
+    stream->on_connected(stream, error);
+}
+
+int net_dial(uv_loop_t *loop, struct net_stream *stream, const struct sockaddr *address) {
+    uv_tcp_init(loop, &stream->tcp);
+    return uv_tcp_connect(&stream->connect, &stream->tcp, address, connected);
+}
+
+bool net_is_loopback(const struct sockaddr *address) {
+    static const unsigned char mapped[12] = {[10] = 0xff, [11] = 0xff};
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *four = (const struct sockaddr_in *)address;
+        return ntohl(four->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+    }
+    if (address->sa_family != AF_INET6) return false;
+    const struct in6_addr *six = &((const struct sockaddr_in6 *)address)->sin6_addr;
+    bool four_in_six = memcmp(six->s6_addr, mapped, sizeof mapped) == 0;
+    return IN6_IS_ADDR_LOOPBACK(six) || (four_in_six && six->s6_addr[12] == IN_LOOPBACKNET);
 }
 
 /* ---- Receiving ---- */

@@ -13,11 +13,16 @@
 
 struct net_stream {
     uv_tcp_t tcp;
-    uv_write_t write;
+    union { /* what is dialed is not written to yet */
+        uv_connect_t connect;
+        uv_write_t write;
+    };
     struct bytes out;            /* to be sent */
     struct bytes sending;        /* handed to the system, which has not taken it all */
     bool reading, closing, over; /* over: close when all is sent */
     struct tls_session *tls;     /* NULL: bytes go as they are; see net/tls.h */
+    /* Of one that was dialed, first of all: 0, or a libuv error; then it is to be closed. */
+    void (*on_connected)(struct net_stream *stream, int error);
     void (*on_bytes)(struct net_stream *stream, const unsigned char *bytes, size_t size);
     /* With TLS, before the first byte: all is well, or on_end is next, and why */
     void (*on_secured)(struct net_stream *stream, const char *failure);
@@ -40,8 +45,17 @@ void net_shut(uv_loop_t *loop);
 /* Listens; `port` 0 takes a free one, *port says which.  Returns 0 or a libuv error. */
 int net_listen(uv_loop_t *loop, struct net_listener *listener, const char *host, int32_t *port,
                int backlog);
+/* The same in two steps, for who has a look at the address in between.  The first one waits. */
+int net_resolve(const char *host, int32_t port, struct sockaddr_storage *address);
+int net_listen_at(uv_loop_t *loop, struct net_listener *listener, const struct sockaddr *address,
+                  int32_t *port, int backlog);
 /* Takes the connection that a listener was told of. */
 int net_accept(struct net_listener *listener, struct net_stream *stream);
+/* Connects, and calls on_connected when that is done.  An error is one that came before that; the
+ * stream is to be closed then as well. */
+int net_dial(uv_loop_t *loop, struct net_stream *stream, const struct sockaddr *address);
+/* Only this machine can be there. */
+bool net_is_loopback(const struct sockaddr *address);
 
 void net_read(struct net_stream *stream, bool wanted);
 void net_flush(struct net_stream *stream);

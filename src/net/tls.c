@@ -7,10 +7,13 @@
 
 #include "base/assert.h"
 #include "base/utf8.h"
+#include "net/tls_key.h"
 
 struct tls {
     SSL_CTX *context;
     BIO_METHOD *method;
+    bool shared; /* both ends know the secret */
+    unsigned char secret[TLS_KEY_SIZE];
 };
 
 struct tls_session {
@@ -19,6 +22,8 @@ struct tls_session {
     size_t received_size;
     struct bytes sealed;
     bool secured; /* the handshake is done */
+    bool shared;  /* it has to be done with the secret */
+    const char *failure;
 };
 
 /* ---- Where OpenSSL reads and writes ---- */
@@ -139,6 +144,54 @@ static bool load_authorities(SSL_CTX *context, const struct tls_files *files, tl
     return true;
 }
 
+/* ---- A shared secret ---- */
+
+/* Which key it is, and what it is for: the same at both ends. */
+static const unsigned char secret_name[] = {'c', 'o', 'n', 'c', 'l', 'a', 'v', 'e'};
+
+/* OpenSSL takes a key that was agreed on elsewhere for a session of the past. */
+static SSL_SESSION *session_of_secret(SSL *ssl) {
+    static const unsigned char suite[] = {0x13, 0x01}; /* TLS_AES_128_GCM_SHA256 */
+    const struct tls *tls = SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl));
+    SSL_SESSION *session = SSL_SESSION_new();
+    if (session && SSL_SESSION_set1_master_key(session, tls->secret, sizeof tls->secret) == 1 &&
+        SSL_SESSION_set_cipher(session, SSL_CIPHER_find(ssl, suite)) == 1 &&
+        SSL_SESSION_set_protocol_version(session, TLS1_3_VERSION) == 1 &&
+        SSL_SESSION_set1_id_context(session, secret_name, sizeof secret_name) == 1)
+        return session;
+    SSL_SESSION_free(session);
+    return NULL;
+}
+
+static int offer_secret(SSL *ssl, const EVP_MD *digest, const unsigned char **name, size_t *size,
+                        SSL_SESSION **session) {
+    (void)digest; /* there is one suite, so it is that one's */
+    *name = secret_name;
+    *size = sizeof secret_name;
+    *session = session_of_secret(ssl);
+    return *session != NULL;
+}
+
+static int find_secret(SSL *ssl, const unsigned char *name, size_t size, SSL_SESSION **session) {
+    bool known = size == sizeof secret_name && memcmp(name, secret_name, size) == 0;
+    *session = known ? session_of_secret(ssl) : NULL;
+    return !known || *session;
+}
+
+static bool share_secret(struct tls *tls, const char *path, tls_say *say) {
+    SSL_CTX *context = tls->context;
+    tls->shared = true;
+    if (!tls_key_read(path, tls->secret, say)) return false;
+    SSL_CTX_set_app_data(context, tls);
+    SSL_CTX_set_psk_use_session_callback(context, offer_secret);
+    SSL_CTX_set_psk_find_session_callback(context, find_secret);
+    bool good = SSL_CTX_set_session_id_context(context, secret_name, sizeof secret_name) == 1 &&
+                SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
+                SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") == 1;
+    if (!good) say("error", "TLS cannot be started: %s", why_not());
+    return good;
+}
+
 /* ---- What all share ---- */
 
 static bool set_rules(SSL_CTX *context, enum tls_clients clients) {
@@ -157,16 +210,30 @@ static bool set_rules(SSL_CTX *context, enum tls_clients clients) {
            SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") == 1;
 }
 
-struct tls *tls_open(const struct tls_files *files, enum tls_clients clients, tls_say *say) {
+static struct tls *make_tls(enum tls_clients clients, tls_say *say) {
     struct tls *tls = calloc(1, sizeof *tls);
     cv_assert(tls);
     tls->method = make_method();
-    tls->context = SSL_CTX_new(TLS_server_method());
-    bool good = tls->method && tls->context && set_rules(tls->context, clients);
-    if (!good) say("error", "TLS cannot be started: %s", why_not());
-    if (good && load_own(tls->context, files, say) &&
+    tls->context = SSL_CTX_new(TLS_method());
+    if (tls->method && tls->context && set_rules(tls->context, clients)) return tls;
+    say("error", "TLS cannot be started: %s", why_not());
+    tls_close(tls);
+    return NULL;
+}
+
+struct tls *tls_open(const struct tls_files *files, enum tls_clients clients, tls_say *say) {
+    struct tls *tls = make_tls(clients, say);
+    if (tls && load_own(tls->context, files, say) &&
         (clients == TLS_CLIENTS_ANY || load_authorities(tls->context, files, say)))
         return tls;
+    tls_close(tls);
+    return NULL;
+}
+
+struct tls *tls_open_key(const char *path, tls_say *say) {
+    /* Who shows a certificate instead has none that could be good: there are no authorities. */
+    struct tls *tls = make_tls(TLS_CLIENTS_CERTIFIED, say);
+    if (tls && share_secret(tls, path, say)) return tls;
     tls_close(tls);
     return NULL;
 }
@@ -175,12 +242,17 @@ void tls_close(struct tls *tls) {
     if (!tls) return;
     SSL_CTX_free(tls->context);
     BIO_meth_free(tls->method);
+    OPENSSL_cleanse(tls->secret, sizeof tls->secret);
     free(tls);
+}
+
+bool tls_is_mutual(const struct tls *tls) {
+    return SSL_CTX_get_verify_mode(tls->context) & SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
 }
 
 /* ---- Sessions ---- */
 
-bool tls_begin(struct tls *tls, struct net_stream *stream) {
+static bool begin(struct tls *tls, struct net_stream *stream) {
     struct tls_session *session = calloc(1, sizeof *session);
     SSL *ssl = SSL_new(tls->context);
     BIO *bio = BIO_new(tls->method);
@@ -193,8 +265,8 @@ bool tls_begin(struct tls *tls, struct net_stream *stream) {
     BIO_set_data(bio, session);
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl, bio, bio);
-    SSL_set_accept_state(ssl);
     session->ssl = ssl;
+    session->shared = tls->shared;
     stream->tls = session;
     return true;
 }
@@ -208,16 +280,22 @@ void tls_end(struct net_stream *stream) {
     stream->tls = NULL;
 }
 
-static const char *why_broken(const SSL *ssl) {
-    long verdict = SSL_get_verify_result(ssl);
+const char *tls_failure(const struct net_stream *stream) {
+    return stream->tls ? stream->tls->failure : NULL;
+}
+
+static const char *why_broken(const struct tls_session *session) {
+    long verdict = SSL_get_verify_result(session->ssl);
     const char *text = ERR_reason_error_string(ERR_peek_error());
-    if (verdict != X509_V_OK) return X509_verify_cert_error_string(verdict);
+    if (verdict != X509_V_OK && !session->shared) return X509_verify_cert_error_string(verdict);
     return text ? text : "it makes no sense";
 }
 
 /* The other end is told why, if it listens. */
 static void break_off(struct net_stream *stream) {
-    if (!stream->tls->secured) stream->on_secured(stream, why_broken(stream->tls->ssl));
+    struct tls_session *session = stream->tls;
+    session->failure = why_broken(session);
+    if (!session->secured) stream->on_secured(stream, session->failure);
     ERR_clear_error();
     net_flush(stream);
     if (!stream->closing) stream->on_end(stream);
@@ -230,12 +308,26 @@ static bool shake_hands(struct net_stream *stream) {
     struct tls_session *session = stream->tls;
     ERR_clear_error();
     int result = SSL_do_handshake(session->ssl);
-    session->secured = result == 1;
+    session->secured = result == 1 && (!session->shared || SSL_session_reused(session->ssl));
     if (session->secured)
         stream->on_secured(stream, NULL);
     else if (SSL_get_error(session->ssl, result) != SSL_ERROR_WANT_READ)
         break_off(stream);
     return session->secured;
+}
+
+bool tls_begin(struct tls *tls, struct net_stream *stream) {
+    if (!begin(tls, stream)) return false;
+    SSL_set_accept_state(stream->tls->ssl);
+    return true;
+}
+
+bool tls_begin_as_client(struct tls *tls, struct net_stream *stream) {
+    if (!begin(tls, stream)) return false;
+    SSL_set_connect_state(stream->tls->ssl);
+    shake_hands(stream);
+    net_flush(stream);
+    return true;
 }
 
 static bool open_record(struct net_stream *stream) {

@@ -74,6 +74,7 @@ static uint32_t distance(const struct raft_config *from, const struct raft_confi
         uint32_t before = a ? a->weight : 0, after = b ? b->weight : 0;
         steps += before < after ? after - before : before - after;
         steps += !a != !b;
+        if (a && b && a->group != b->group) steps += 2; /* never one step */
     }
     return steps;
 }
@@ -99,6 +100,7 @@ static bool is_behind(const struct raft *raft, const struct raft_config *to) {
 }
 
 enum raft_change raft_change(struct raft *raft, const struct raft_config *config) {
+    if (!raft_config_is_sound(config)) return RAFT_CHANGE_TOO_LARGE;
     uint32_t steps = distance(&raft->config, config);
     if (raft->role != RAFT_LEADER || raft->heir) return RAFT_CHANGE_NOT_LEADER;
     if (raft->config_index > raft->committed || !raft_may_read(raft)) return RAFT_CHANGE_UNDER_WAY;

@@ -91,6 +91,7 @@ void raft_campaign(struct raft *raft, bool handed_over, struct raft_out *out) {
     raft->term++;
     raft->vote = raft->self;
     raft->agreed = raft->committed;
+    raft->round = 0; /* it was another leader's */
     out->save_vote = true;
     out->messages = 0;
     ask_all(raft, handed_over ? RAFT_HANDED_OVER : 0, out);
@@ -111,9 +112,10 @@ static bool is_as_long(const struct raft *raft, const struct raft_message *m) {
     return m->index_term > own || (m->index_term == own && m->index >= raft->last);
 }
 
+/* Who knows of no members is new, or has lost what it knew, and with it perhaps a vote. */
 void raft_vote(struct raft *raft, const struct raft_message *m, struct raft_out *out) {
     bool pre = m->flags & RAFT_PRE;
-    bool free = raft->silent || m->flags & RAFT_HANDED_OVER;
+    bool free = raft->config.count && (raft->silent || m->flags & RAFT_HANDED_OVER);
     if (m->term > raft->term && free) raft_follow(raft, m->term, 0, out);
     bool granted = free && m->term == raft->term && is_as_long(raft, m) &&
                    (pre ? raft->role != RAFT_LEADER : !raft->vote || raft->vote == m->from);

@@ -4,283 +4,240 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/stat.h>
+#include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
-#include "base/crc32c.h"
-
-static const char MAGIC[16] = "conclave log 1\n";
-
-struct segment_header {
-    char magic[16];
-    uint64_t key, first;
-    uint32_t reserved, crc; /* of all before it */
-};
-struct batch_header {
-    uint32_t crc; /* of the key, the rest of the header and the entries */
-    uint32_t size;
-    uint64_t first, term;
-    uint32_t count, mark;
-};
-_Static_assert(sizeof(struct segment_header) == 40, "it is what is on disk");
-_Static_assert(sizeof(struct batch_header) == 32, "it is what is on disk");
-/* So that looking for a batch can be quick.  It is mixed with the segment's key, which nobody
- * outside knows: clients cannot write what looks like a batch. */
-enum { MARK = 0x68637462 };
-
-enum { NAME_SIZE = 32 };
-
-static char *segment_name(char name[NAME_SIZE], uint64_t first) {
-    snprintf(name, NAME_SIZE, "log.%016" PRIx64, first);
-    return name;
-}
-
-static uint64_t padded(uint64_t size) { return (size + 7) & ~(uint64_t)7; }
-
-static uint32_t batch_crc(uint64_t key, const struct batch_header *header, const void *entries) {
-    uint32_t crc = crc32c(0, &key, sizeof key);
-    crc = crc32c(crc, &header->size, sizeof *header - sizeof header->crc);
-    return crc32c(crc, entries, header->size);
-}
-
-__attribute__((format(printf, 2, 3))) static int fail(struct log *log, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(log->message, sizeof log->message, format, arguments);
-    va_end(arguments);
-    return -1;
-}
-
-static int fail_errno(struct log *log, const char *what, const char *name) {
-    return fail(log, "%s/%s: %s: %s", log->path, name, what, strerror(errno));
-}
+#include "base/grow.h"
+#include "raft/segment.h"
 
 /* ---- Finding the segments ---- */
 
-static int by_first(const void *a, const void *b) {
+static int by_sequence(const void *a, const void *b) {
     const struct log_segment *x = a, *y = b;
-    return x->first < y->first ? -1 : x->first > y->first;
+    return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
-static bool is_segment(const char *name, uint64_t *first) {
-    char again[NAME_SIZE];
-    return sscanf(name, "log.%16" SCNx64, first) == 1 &&
-           strcmp(name, segment_name(again, *first)) == 0;
+static void add_segment(struct log *log, uint64_t sequence, const struct segment_header *header) {
+    log->segment = grown(log->segment, &log->segment_room, log->segments + 1, sizeof *log->segment);
+    log->segment[log->segments++] =
+        (struct log_segment){sequence, header ? header->key : 0, header ? header->next : 0};
 }
 
 static int list_segments(struct log *log) {
     int copy = openat(log->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing = copy < 0 ? NULL : fdopendir(copy);
-    if (!listing) return fail_errno(log, "cannot be listed", ".");
+    if (!listing) return log_fail_errno(log, "cannot be listed", ".");
     for (struct dirent *found; (found = readdir(listing));) {
-        uint64_t first;
-        if (!is_segment(found->d_name, &first)) continue;
-        log->segment =
-            grown(log->segment, &log->segment_room, log->segments + 1, sizeof *log->segment);
-        log->segment[log->segments++] = (struct log_segment){.first = first};
+        struct segment_header header;
+        uint64_t sequence;
+        if (!segment_is_named(found->d_name, &sequence)) continue;
+        bool good = segment_read_header(log->directory, sequence, &header);
+        add_segment(log, sequence, good ? &header : NULL);
     }
     closedir(listing);
-    if (log->segments) qsort(log->segment, log->segments, sizeof *log->segment, by_first);
+    if (log->segments) qsort(log->segment, log->segments, sizeof *log->segment, by_sequence);
     return 0;
 }
 
-/* ---- Reading one ---- */
+/* The last segment with all that a snapshot of that entry needs; `segments`: there is none. */
+static size_t segment_behind(const struct log *log, uint64_t index) {
+    for (size_t i = log->segments; i-- > 0;)
+        if (log->segment[i].next && log->segment[i].next <= index + 1) return i;
+    return log->segments;
+}
 
-struct view { /* of a segment in memory */
-    int file;
-    const unsigned char *base;
-    uint64_t size, key;
-    char name[NAME_SIZE];
+/* ---- How batches and segments follow each other ---- */
+
+static struct log_end beginning_of(const struct segment_view *view) {
+    return (struct log_end){.next = view->header.next,
+                            .committed = view->header.committed,
+                            .term = view->header.term,
+                            .at = sizeof view->header};
+}
+
+/* What is wrong with a batch at the end of a log; NULL: nothing is. */
+static const char *why_not(const struct log_end *end, const struct raft_batch *batch) {
+    if (!batch->count || batch->size / RAFT_SIZE_BYTES < batch->count ||
+        (batch->kind != RAFT_NORMAL && (batch->kind != RAFT_CONFIG || batch->count > 1)))
+        return "holds what is no entry";
+    if (batch->first > end->next) return "leaves out entries before it";
+    if (batch->first <= end->committed) return "replaces entries that were decided";
+    if (batch->first == end->next && batch->term < end->term) return "is of an earlier term";
+    if (batch->count > LOG_INDEX_MAX - batch->first || batch->committed > raft_batch_last(batch))
+        return "decides entries that are not there";
+    return NULL;
+}
+
+static void follow(struct log_end *end, const struct raft_batch *batch) {
+    end->next = batch->first + batch->count;
+    if (batch->committed > end->committed) end->committed = batch->committed;
+    end->term = batch->term;
+    end->at += segment_room(batch->size);
+}
+
+static bool leads_on(const struct log_end *end, const struct segment_header *header) {
+    return header->before && header->before == end->at && header->next == end->next &&
+           header->term == end->term && header->committed >= end->committed;
+}
+
+/* ---- Replaying ---- */
+
+struct replay {
+    uint64_t after, term; /* of the snapshot */
+    uint64_t term_there;  /* of the same entry in the log, if it reaches so far */
+    log_replay_fn *tell;
+    void *context;
+    bool *cut;
 };
 
-/* The batch at a place, if there is one. */
-static bool batch_at(const struct view *view, uint64_t at, struct raft_batch *batch) {
-    struct batch_header header;
-    if (view->size < sizeof header || at > view->size - sizeof header) return false;
-    memcpy(&header, view->base + at, sizeof header);
-    if (header.mark != (MARK ^ (uint32_t)view->key) ||
-        header.size > view->size - at - sizeof header)
-        return false;
-    const unsigned char *entries = view->base + at + sizeof header;
-    if (header.crc != batch_crc(view->key, &header, entries)) return false;
-    *batch = (struct raft_batch){.first = header.first,
-                                 .term = header.term,
-                                 .count = header.count,
-                                 .bytes = entries,
-                                 .size = header.size};
+/* Without the entries that are in the snapshot; false: it holds what is no entry. */
+static bool clip(struct raft_batch *batch, uint64_t after) {
+    struct raft_entry entry;
+    size_t at = 0;
+    for (; batch->first <= after; batch->first++, batch->count--)
+        if (!raft_next(batch, &at, &entry)) return false;
+    batch->bytes += at;
+    batch->size -= at;
     return true;
 }
 
-/* Whether there is any batch from a place on; *last is raised to its last entry. */
-static bool any_batch_from(const struct view *view, uint64_t at, uint64_t *last) {
+static int tell_nothing(struct replay *r) {
+    struct raft_batch nothing = {.first = r->after + 1, .term = r->term};
+    return r->tell(r->context, &nothing);
+}
+
+/* `last` is what the log had before. */
+static int tell(struct replay *r, uint64_t last, struct raft_batch batch) {
+    if (batch.first <= r->after) r->term_there = batch.term;
+    if (raft_batch_last(&batch) <= r->after) return last > r->after ? tell_nothing(r) : 0;
+    if (!clip(&batch, r->after)) return -1;
+    return r->tell(r->context, &batch);
+}
+
+static int replay_segment(struct log *log, const struct segment_view *view, struct replay *r) {
+    struct log_end *end = &log->end;
     struct raft_batch batch;
-    bool any = false;
-    for (; at < view->size; at += 8) {
-        if (!batch_at(view, at, &batch)) continue;
-        if (batch.first + batch.count > *last) *last = batch.first + batch.count - 1;
-        any = true;
-    }
-    return any;
-}
-
-/* Room that was never written need not be read: the file system knows where it is. */
-static bool all_zero(const struct view *view, uint64_t at) {
-    while (at < view->size) {
-        off_t data = lseek(view->file, (off_t)at, SEEK_DATA);
-        if (data < 0 && errno == ENXIO) return true;
-        off_t hole = data < 0 ? -1 : lseek(view->file, data, SEEK_HOLE);
-        uint64_t end = hole < 0 ? view->size : (uint64_t)hole;
-        for (at = data < 0 ? at : (uint64_t)data; at < end && at < view->size; at++)
-            if (view->base[at]) return false;
-    }
-    return true;
-}
-
-static int read_header(struct log *log, struct view *view, uint64_t first) {
-    struct segment_header header;
-    if (view->size < sizeof header)
-        return fail(log, "%s/%s: is too short for a segment of the log", log->path, view->name);
-    memcpy(&header, view->base, sizeof header);
-    if (memcmp(header.magic, MAGIC, sizeof MAGIC) != 0 || header.first != first ||
-        header.crc != crc32c(0, &header, offsetof(struct segment_header, crc)))
-        return fail(log,
-                    "%s/%s: its header is damaged (offset 0); 'conclave recover' says what can be "
-                    "saved",
-                    log->path, view->name);
-    view->key = header.key;
-    return 0;
-}
-
-static int map(struct log *log, struct view *view, uint64_t first) {
-    struct stat about;
-    segment_name(view->name, first);
-    view->file = openat(log->directory, view->name, O_RDONLY | O_CLOEXEC);
-    if (view->file < 0 || fstat(view->file, &about) != 0)
-        return fail_errno(log, "cannot be read", view->name);
-    view->size = (uint64_t)about.st_size;
-    view->base = view->size ? mmap(NULL, view->size, PROT_READ, MAP_PRIVATE, view->file, 0)
-                            : (const unsigned char *)"";
-    if (view->base == MAP_FAILED) return fail_errno(log, "cannot be mapped", view->name);
-    return read_header(log, view, first);
-}
-
-static void unmap(struct view *view) {
-    if (view->size && view->base != MAP_FAILED) munmap((void *)view->base, view->size);
-    if (view->file >= 0) close(view->file);
-}
-
-/* Goes over the batches of a segment; *at is where they end. */
-static int replay_segment(struct log *log, const struct view *view, uint64_t after,
-                          log_replay_fn *replay, void *context, uint64_t *at) {
-    struct raft_batch batch;
-    *at = sizeof(struct segment_header);
-    for (; batch_at(view, *at, &batch); *at += padded(sizeof(struct batch_header) + batch.size)) {
-        if (batch.first != log->next)
-            return fail(log,
-                        "%s/%s: entry %" PRIu64 " is at offset %" PRIu64 " where %" PRIu64
-                        " belongs; 'conclave recover' says what can be saved",
-                        log->path, view->name, batch.first, *at, log->next);
-        log->next += batch.count;
-        if (log->next > after + 1 && replay(context, &batch) != 0) return -1;
+    while (segment_batch(view, end->at, &batch)) {
+        const char *why = why_not(end, &batch);
+        uint64_t last = end->next - 1;
+        if (why)
+            return log_fail(
+                log, "%s/%s: the batch at offset %" PRIu64 " (entry %" PRIu64 ") %s; " LOG_ADVICE,
+                log->path, view->name, end->at, batch.first, why);
+        follow(end, &batch);
+        if (tell(r, last, batch) != 0) return -1;
     }
     return 0;
-}
-
-/* ---- Opening ---- */
-
-/* Cuts the last segment at a place, and gives it back the room it had. */
-static int cut_segment(struct log *log, const struct view *view, uint64_t at) {
-    int file = openat(log->directory, view->name, O_RDWR | O_CLOEXEC);
-    if (file < 0) return fail_errno(log, "cannot be written", view->name);
-    int status = 0;
-    if (ftruncate(file, (off_t)at) != 0 ||
-        (errno = posix_fallocate(file, 0, (off_t)view->size)) != 0 || fdatasync(file) != 0)
-        status = fail_errno(log, "cannot be cut", view->name);
-    close(file);
-    return status;
 }
 
 /* What follows the last good batch of a segment: nothing, a torn batch, or damage. */
-static int judge_end(struct log *log, const struct view *view, uint64_t at, bool is_last,
-                     bool *cut) {
-    uint64_t last = 0;
-    if (all_zero(view, at)) return 0;
-    if (!is_last || any_batch_from(view, at, &last))
-        return fail(log,
-                    "%s/%s: damaged at offset %" PRIu64 " (entry %" PRIu64
-                    "), and there is more behind it; 'conclave recover' says what can be saved",
-                    log->path, view->name, at, log->next);
+static int judge_end(struct log *log, const struct segment_view *view, bool is_last, bool *cut) {
+    uint64_t last = 0, at = log->end.at;
+    if (segment_is_zero(view, at)) return 0;
+    if (!is_last || segment_any_batch(view, at, &last))
+        return log_fail(log,
+                        "%s/%s: damaged at offset %" PRIu64 " (entry %" PRIu64
+                        "), and there is more behind it; " LOG_ADVICE,
+                        log->path, view->name, at, log->end.next);
     *cut = true;
     if (log->read_only) return 0;
-    if (cut_segment(log, view, at) != 0) return -1;
-    fail(log, "%s/%s: cut at offset %" PRIu64 ": the last batch was not written to its end",
-         log->path, view->name, at);
+    if (segment_cut(log, view, at) != 0) return -1;
+    log_fail(log, "%s/%s: cut at offset %" PRIu64 ": the last batch was not written to its end",
+             log->path, view->name, at);
     return 0;
 }
 
-static int open_last(struct log *log, uint64_t at, uint64_t size) {
-    char name[NAME_SIZE];
-    segment_name(name, log->segment[log->segments - 1].first);
-    log->file = openat(log->directory, name, O_WRONLY | O_CLOEXEC);
-    if (log->file < 0) return fail_errno(log, "cannot be written", name);
-    log->at = at;
-    log->size = size;
+static int open_last(struct log *log, const struct segment_view *view) {
+    log->file = openat(log->directory, view->name, O_WRONLY | O_CLOEXEC);
+    if (log->file < 0) return log_fail_errno(log, "cannot be written", view->name);
+    log->size = view->size;
     return 0;
 }
 
-static int replay_all(struct log *log, uint64_t after, log_replay_fn *replay, void *context,
-                      bool *cut) {
-    size_t i = 0;
-    while (i + 1 < log->segments && log->segment[i + 1].first <= after + 1) i++;
-    if (i < log->segments) log->next = log->segment[i].first;
-    if (log->next > after + 1)
-        return fail(log,
-                    "%s: the log begins with entry %" PRIu64 ", but %" PRIu64
-                    " is the first that is not in a snapshot",
-                    log->path, log->next, after + 1);
-    for (; i < log->segments; i++) {
-        struct view view = {0};
-        uint64_t at = 0;
-        bool is_last = i + 1 == log->segments;
-        int status = map(log, &view, log->segment[i].first);
-        if (!status && log->segment[i].first != log->next)
-            status = fail(log, "%s: entries %" PRIu64 " to %" PRIu64 " are missing", log->path,
-                          log->next, log->segment[i].first - 1);
-        log->segment[i].key = view.key;
-        if (!status) status = replay_segment(log, &view, after, replay, context, &at);
-        if (!status) status = judge_end(log, &view, at, is_last, cut);
-        if (!status && is_last && !log->read_only) status = open_last(log, at, view.size);
-        unmap(&view);
-        if (status) return status;
+/* Where a segment is to be read, `end` is what the one before it came to. */
+static int join(struct log *log, size_t i, bool is_first, const struct segment_header *header) {
+    const struct log_segment *segment = &log->segment[i];
+    char name[SEGMENT_NAME_SIZE];
+    if (is_first) return 0;
+    if (segment[-1].sequence + 1 != segment->sequence)
+        return log_fail(log, "%s/%s: is missing; " LOG_ADVICE, log->path,
+                        segment_name(name, segment[-1].sequence + 1));
+    if (!leads_on(&log->end, header))
+        return log_fail(log,
+                        "%s/%s: does not go on from the segment before it, which ends at offset "
+                        "%" PRIu64 " with entry %" PRIu64 ": entries are missing; " LOG_ADVICE,
+                        log->path, segment_name(name, segment->sequence), log->end.at,
+                        log->end.next - 1);
+    return 0;
+}
+
+static int replay_one(struct log *log, size_t i, bool is_first, struct replay *r) {
+    struct segment_view view;
+    bool is_last = i + 1 == log->segments;
+    int status = segment_map(log, &view, log->segment[i].sequence);
+    if (!status) status = join(log, i, is_first, &view.header);
+    if (!status) {
+        log->end = beginning_of(&view);
+        if (is_first) r->term_there = view.header.term;
+        status = replay_segment(log, &view, r);
     }
-    return 0;
+    if (!status) status = judge_end(log, &view, is_last, r->cut);
+    if (!status && is_last && !log->read_only) status = open_last(log, &view);
+    segment_unmap(&view);
+    return status;
 }
 
-int log_open(struct log *log, int directory, const char *path, uint64_t after,
+/* Goes on behind the snapshot if the log does not lead there, or leads elsewhere: entries of a
+ * leader that did not prevail, which a snapshot from another server has overtaken. */
+static int agree(struct log *log, struct replay *r) {
+    uint64_t next = log->end.next;
+    if (next > r->after && r->term_there == r->term) return 0;
+    if (next > r->after && log->end.committed >= r->after)
+        return log_fail(log,
+                        "%s: entry %" PRIu64 " is of term %" PRIu64 " here, and of %" PRIu64
+                        " in the snapshot; " LOG_ADVICE,
+                        log->path, r->after, r->term_there, r->term);
+    log_reset(log, r->after, r->term);
+    return next > r->after + 1 ? tell_nothing(r) : 0;
+}
+
+static int no_beginning(struct log *log, uint64_t after) {
+    struct segment_view view;
+    int status = segment_map(log, &view, log->segment[0].sequence);
+    segment_unmap(&view);
+    if (status) return status;
+    return log_fail(log,
+                    "%s: the log begins behind entry %" PRIu64
+                    ", which is the first that is not in a snapshot; " LOG_ADVICE,
+                    log->path, after + 1);
+}
+
+static int replay_all(struct log *log, struct replay *r) {
+    size_t first = segment_behind(log, r->after);
+    if (!log->segments) return 0;
+    if (first == log->segments) return no_beginning(log, r->after);
+    for (size_t i = first; i < log->segments; i++)
+        if (replay_one(log, i, i == first, r) != 0) return -1;
+    return agree(log, r);
+}
+
+int log_open(struct log *log, int directory, const char *path, uint64_t after, uint64_t term,
              log_replay_fn *replay, void *context, bool *cut) {
     struct log settings = *log;
+    struct replay r = {
+        .after = after, .term = term, .tell = replay, .context = context, .cut = cut};
     *log = (struct log){.directory = directory,
                         .path = path,
                         .segment_bytes = settings.segment_bytes,
                         .no_sync = settings.no_sync,
                         .read_only = settings.read_only,
-                        .file = -1,
-                        .next = after + 1};
+                        .file = -1};
     *cut = false;
-    if (list_segments(log) != 0 || replay_all(log, after, replay, context, cut) != 0) return -1;
-    /* A snapshot may be newer than all of the log: what comes next goes into a segment of its own.
-     */
-    if (log->next <= after) {
-        log->next = after + 1;
-        if (log->file >= 0) close(log->file);
-        log->file = -1;
-    }
+    log_reset(log, after, term);
+    if (list_segments(log) != 0 || replay_all(log, &r) != 0) return -1;
+    if (log->end.committed < after) log->end.committed = after;
     return 0;
 }
 
@@ -293,54 +250,63 @@ void log_close(struct log *log) {
 
 /* ---- Looking at it, and what a person decides then ---- */
 
-static void examine(struct log *log, uint64_t first, bool is_last, struct log_finding *found) {
-    struct view view = {0};
+/* `end` is that of the segment before it, and then its own. */
+static void examine(struct log *log, uint64_t sequence, bool is_last, struct log_end *end,
+                    struct log_finding *found) {
+    struct segment_view view;
     struct raft_batch batch;
-    *found = (struct log_finding){.first = first, .next = first, .last = first};
-    if (map(log, &view, first) != 0) {
-        found->state = LOG_UNREADABLE;
-    } else {
-        found->at = sizeof(struct segment_header);
-        while (batch_at(&view, found->at, &batch) && batch.first == found->next) {
-            found->next += batch.count;
-            found->at += padded(sizeof(struct batch_header) + batch.size);
+    *found = (struct log_finding){.sequence = sequence, .state = LOG_UNREADABLE};
+    if (segment_map(log, &view, sequence) == 0) {
+        found->leads_on = leads_on(end, &view.header);
+        *end = beginning_of(&view);
+        found->begins = found->first = end->next;
+        while (segment_batch(&view, end->at, &batch) && !why_not(end, &batch)) {
+            if (batch.first < found->first) found->first = batch.first;
+            follow(end, &batch);
         }
-        found->last = found->next - 1;
-        bool more = !all_zero(&view, found->at);
-        bool behind = more && any_batch_from(&view, found->at, &found->last);
+        found->next = end->next;
+        found->last = end->next - 1;
+        found->at = end->at;
+        bool more = !segment_is_zero(&view, end->at);
+        bool behind = more && segment_any_batch(&view, end->at, &found->last);
         found->state = !more ? LOG_WHOLE : behind || !is_last ? LOG_DAMAGED : LOG_TORN;
+    } else {
+        *end = (struct log_end){0};
     }
-    unmap(&view);
+    segment_unmap(&view);
 }
 
-int log_examine(struct log *log, int directory, const char *path, log_finding_fn *tell,
+int log_examine(struct log *log, int directory, const char *path, log_finding_fn *tell_of,
                 void *context) {
+    struct log_end end = {0};
     *log = (struct log){.directory = directory, .path = path, .file = -1};
     if (list_segments(log) != 0) return -1;
     for (size_t i = 0; i < log->segments; i++) {
-        char name[NAME_SIZE];
+        char name[SEGMENT_NAME_SIZE];
         struct log_finding found;
-        examine(log, log->segment[i].first, i + 1 == log->segments, &found);
-        found.name = segment_name(name, found.first);
-        tell(context, &found);
+        uint64_t sequence = log->segment[i].sequence;
+        examine(log, sequence, i + 1 == log->segments, &end, &found);
+        if (i && log->segment[i - 1].sequence + 1 != sequence) found.leads_on = false;
+        found.name = segment_name(name, sequence);
+        tell_of(context, &found);
     }
     return 0;
 }
 
-int log_cut(struct log *log, uint64_t first, uint64_t at) {
-    struct view view = {0};
-    int status = map(log, &view, first);
-    if (!status) status = cut_segment(log, &view, at);
-    unmap(&view);
+int log_cut(struct log *log, uint64_t sequence, uint64_t at) {
+    struct segment_view view;
+    int status = segment_map(log, &view, sequence);
+    if (!status) status = segment_cut(log, &view, at);
+    segment_unmap(&view);
     return status;
 }
 
-int log_set_aside(struct log *log, uint64_t first) {
-    char name[NAME_SIZE], aside[NAME_SIZE + 16];
-    snprintf(aside, sizeof aside, "damaged.%s", segment_name(name, first));
+int log_set_aside(struct log *log, uint64_t sequence) {
+    char name[SEGMENT_NAME_SIZE], aside[SEGMENT_NAME_SIZE + 16];
+    snprintf(aside, sizeof aside, "damaged.%s", segment_name(name, sequence));
     if (renameat2(log->directory, name, log->directory, aside, RENAME_NOREPLACE) != 0 ||
         fsync(log->directory) != 0)
-        return fail_errno(log, "cannot be renamed to damaged.*", name);
+        return log_fail_errno(log, "cannot be renamed to damaged.*", name);
     return 0;
 }
 
@@ -364,67 +330,67 @@ static int write_all(int file, struct iovec *parts, int count, uint64_t at) {
 /* A new segment is complete under another name before it gets its own. */
 static int new_segment(struct log *log, uint64_t least) {
     static const char unfinished[] = "new.log";
-    char name[NAME_SIZE];
-    struct segment_header header = {.first = log->next};
+    char name[SEGMENT_NAME_SIZE];
+    struct segment_header header;
+    uint64_t sequence = log->segments ? log->segment[log->segments - 1].sequence + 1 : 1;
     uint64_t size = sizeof header + least;
     if (size < log->segment_bytes) size = log->segment_bytes;
-    memcpy(header.magic, MAGIC, sizeof MAGIC);
-    if (getrandom(&header.key, sizeof header.key, 0) != sizeof header.key)
-        return fail_errno(log, "no random number", unfinished);
-    header.crc = crc32c(0, &header, offsetof(struct segment_header, crc));
+    if (segment_begin(&header, sequence, &log->end) != 0)
+        return log_fail_errno(log, "no random number", unfinished);
     int file = openat(log->directory, unfinished, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
-    if (file < 0) return fail_errno(log, "cannot be created", unfinished);
+    if (file < 0) return log_fail_errno(log, "cannot be created", unfinished);
     struct iovec part = {&header, sizeof header};
-    segment_name(name, header.first);
+    segment_name(name, sequence);
     if ((errno = posix_fallocate(file, 0, (off_t)size)) != 0 || write_all(file, &part, 1, 0) != 0 ||
         fsync(file) != 0 || renameat(log->directory, unfinished, log->directory, name) != 0 ||
         fsync(log->directory) != 0) {
-        fail_errno(log, "cannot be written", unfinished);
+        log_fail_errno(log, "cannot be written", unfinished);
         close(file);
         return -1;
     }
     if (log->file >= 0) close(log->file);
-    log->segment = grown(log->segment, &log->segment_room, log->segments + 1, sizeof *log->segment);
-    log->segment[log->segments++] = (struct log_segment){header.first, header.key};
+    add_segment(log, sequence, &header);
     log->file = file;
-    log->at = sizeof header;
+    log->end.at = sizeof header;
     log->size = size;
     return 0;
 }
 
 int log_append(struct log *log, const struct raft_batch *batch) {
-    struct batch_header header = {.size = (uint32_t)batch->size,
-                                  .first = batch->first,
-                                  .term = batch->term,
-                                  .count = batch->count};
-    uint64_t size = padded(sizeof header + batch->size);
-    cv_assert(batch->first == log->next && header.size == batch->size);
-    if ((log->file < 0 || size > log->size - log->at) && new_segment(log, size) != 0) return -1;
-    uint64_t key = log->segment[log->segments - 1].key;
-    header.mark = MARK ^ (uint32_t)key;
-    header.crc = batch_crc(key, &header, batch->bytes);
-    struct iovec parts[] = {{&header, sizeof header}, {(void *)batch->bytes, batch->size}};
-    char name[NAME_SIZE];
-    segment_name(name, log->segment[log->segments - 1].first);
-    if (write_all(log->file, parts, 2, log->at) != 0)
-        return fail_errno(log, "cannot be written", name);
+    struct raft_batch kept = *batch;
+    char name[SEGMENT_NAME_SIZE];
+    uint64_t size = segment_room(batch->size);
+    if (kept.committed > raft_batch_last(&kept)) kept.committed = raft_batch_last(&kept);
+    cv_assert(!why_not(&log->end, &kept));
+    if ((log->file < 0 || size > log->size - log->end.at) && new_segment(log, size) != 0) return -1;
+    const struct log_segment *segment = &log->segment[log->segments - 1];
+    struct batch_header header = segment_batch_header(segment->key, &kept);
+    struct iovec parts[] = {{&header, sizeof header}, {(void *)kept.bytes, kept.size}};
+    segment_name(name, segment->sequence);
+    if (write_all(log->file, parts, 2, log->end.at) != 0)
+        return log_fail_errno(log, "cannot be written", name);
     if (!log->no_sync && fdatasync(log->file) != 0)
-        return fail_errno(log, "cannot be made durable", name);
-    log->at += size;
-    log->next += batch->count;
+        return log_fail_errno(log, "cannot be made durable", name);
+    follow(&log->end, &kept);
     log->bytes_written += size;
     log->syncs++;
     return 0;
 }
 
+void log_reset(struct log *log, uint64_t after, uint64_t term) {
+    if (log->file >= 0) close(log->file);
+    log->file = -1;
+    log->end = (struct log_end){.next = after + 1, .committed = after, .term = term};
+}
+
 int log_trim(struct log *log, uint64_t index) {
-    size_t gone = 0;
-    char name[NAME_SIZE];
-    while (gone + 1 < log->segments && log->segment[gone + 1].first <= index + 1) gone++;
+    size_t gone = segment_behind(log, index);
+    char name[SEGMENT_NAME_SIZE];
+    if (gone == log->segments) return 0;
     for (size_t i = 0; i < gone; i++)
-        if (unlinkat(log->directory, segment_name(name, log->segment[i].first), 0) != 0 &&
+        if (unlinkat(log->directory, segment_name(name, log->segment[i].sequence), 0) != 0 &&
             errno != ENOENT)
-            return fail_errno(log, "cannot be removed", name);
+            return log_fail_errno(log, "cannot be removed", name);
     log->segments -= gone;
     memmove(log->segment, log->segment + gone, log->segments * sizeof *log->segment);
     return 0;

@@ -137,7 +137,7 @@ struct raft {
     uint8_t leased;             /* the leader relies on our patience */
     uint8_t heir;               /* of a leader: to whom it hands over */
     uint8_t lease_void;         /* of a leader: in this term somebody may lead without waiting */
-    uint8_t leases;             /* a setting: when leading, rely on leases */
+    uint8_t leases;             /* a setting, from raft_open on: when leading, rely on leases */
     uint8_t reserved[3];
 };
 
@@ -205,7 +205,9 @@ void raft_sent(struct raft *raft, const struct raft_message *message);
 
 /* ---- Snapshots ---- */
 
-/* The owner has forgotten entries up to index, all of them applied. */
+/* The owner has forgotten entries up to index, all of them applied, and durable in some form.  The
+ * base also moves by itself when there are too many runs, so a snapshot that a member is sent must
+ * reach the base, whatever the owner still has. */
 void raft_trimmed(struct raft *raft, uint64_t index);
 /* A snapshot has come, and is durable and loaded: the log begins behind it.  False: it is older
  * than what is decided here. */
@@ -254,7 +256,10 @@ static inline bool raft_has_lease(const struct raft *raft) {
 int raft_place(const struct raft_config *config, uint8_t id); /* -1: not a member */
 struct raft_message *raft_add_message(struct raft *raft, struct raft_out *out, enum raft_type type,
                                       uint8_t to);
-/* Lengthens the log by entries of a term; false: there is no room for another run. */
+/* Whether there is for an entry of that term in that place, with what is before it: runs are
+ * counted. */
+bool raft_has_room(const struct raft *raft, uint64_t first, uint64_t term);
+/* Lengthens the log by entries of a term; false: there is no room. */
 bool raft_extend(struct raft *raft, uint32_t count, uint64_t term);
 void raft_truncate(struct raft *raft, uint64_t last);
 void raft_set_base(struct raft *raft, uint64_t index);

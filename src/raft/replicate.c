@@ -54,7 +54,7 @@ bool raft_append_for(const struct raft *raft, uint8_t id, struct raft_message *m
                                .from = raft->self,
                                .to = id,
                                .term = raft->term,
-                               .flags = raft_has_lease(raft) ? RAFT_LEASED : 0,
+                               .flags = raft->leases && !raft->lease_void ? RAFT_LEASED : 0,
                                .index = next - 1,
                                .index_term = raft_term_of(raft, next - 1),
                                .other = raft->committed,
@@ -157,7 +157,7 @@ static void reject(struct raft *raft, const struct raft_message *append, struct 
     struct raft_message *m = answer(raft, out);
     m->flags = RAFT_REJECTED;
     m->other = append->index;
-    m->index = append->index - 1 < raft->last ? append->index - 1 : raft->last;
+    m->index = last_agreement(raft, append->index - 1, append->index_term);
     if (m->index < raft->committed) m->index = raft->committed;
     m->index_term = raft_term_of(raft, m->index);
 }
@@ -180,21 +180,24 @@ static bool makes_sense(const struct raft *raft, const struct raft_message *m,
     return m->index > raft->committed || is_joined(raft, m);
 }
 
-/* Takes what the log does not have.  What is there and differs is replaced, with all behind it. */
-static bool take(struct raft *raft, const struct raft_message *m, const struct raft_config *config,
-                 struct raft_out *out) {
+/* The first of the entries that the log does not have, or one behind the last. */
+static uint64_t first_missing(const struct raft *raft, const struct raft_message *m) {
     uint64_t end = m->index + m->count;
     uint64_t first = (m->index > raft->base ? m->index : raft->base) + 1;
     while (first <= end && first <= raft->last && raft_term_of(raft, first) == m->entries_term)
         first++;
-    if (first > end) return true;
-    if (first <= raft->committed || m->entries_term < raft_term_of(raft, first - 1)) return false;
+    return first;
+}
+
+/* What is there and differs is replaced, with all behind it. */
+static void take(struct raft *raft, const struct raft_message *m, uint64_t first,
+                 const struct raft_config *config, struct raft_out *out) {
+    uint64_t end = m->index + m->count;
     if (first <= raft->last) raft_truncate(raft, first - 1);
-    if (!raft_extend(raft, (uint32_t)(end - first + 1), m->entries_term)) return false;
+    cv_assert(raft_extend(raft, (uint32_t)(end - first + 1), m->entries_term));
     if (config) raft_take_config(raft, end, config);
     out->take = true;
     out->take_first = first;
-    return true;
 }
 
 bool raft_append(struct raft *raft, const struct raft_message *m, const struct raft_config *config,
@@ -208,8 +211,14 @@ bool raft_append(struct raft *raft, const struct raft_message *m, const struct r
         reject(raft, m, out);
         return true;
     }
-    if (!take(raft, m, config, out)) return false;
     uint64_t end = m->index + m->count, known = m->other;
+    uint64_t first = first_missing(raft, m);
+    if (first <= end) {
+        if (first <= raft->committed || m->entries_term < raft_term_of(raft, first - 1))
+            return false;
+        if (!raft_has_room(raft, first, m->entries_term)) return true; /* it will come again */
+        take(raft, m, first, config, out);
+    }
     if (raft->agreed < end) raft->agreed = end;
     if (known > raft->agreed) known = raft->agreed;
     if (raft->committed < known) raft->committed = known;
@@ -255,6 +264,7 @@ void raft_trimmed(struct raft *raft, uint64_t index) {
     if (index <= raft->base) return;
     cv_assert(index <= raft->committed);
     raft_set_base(raft, index);
+    if (raft->saved < index) raft->saved = index;
     for (uint32_t i = 0; i < raft->config.count; i++)
         if (raft->peer[i].next <= index) raft->peer[i].mode = RAFT_SNAPSHOT;
 }

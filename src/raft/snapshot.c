@@ -20,10 +20,10 @@ struct header {
     uint64_t index, term;
     uint32_t reserved, crc; /* of all before it */
 };
-enum { NAME_SIZE = 40, PIECE = 1 << 17, LEVEL = 1 };
+enum { PIECE = 1 << 17, LEVEL = 1 };
 
-static char *snapshot_name(char name[NAME_SIZE], uint64_t index) {
-    snprintf(name, NAME_SIZE, "snapshot.%016" PRIx64, index);
+char *snapshot_name(char name[SNAPSHOT_NAME_SIZE], uint64_t index) {
+    snprintf(name, SNAPSHOT_NAME_SIZE, "snapshot.%016" PRIx64, index);
     return name;
 }
 
@@ -47,7 +47,7 @@ int snapshots_list(struct snapshots *s, int directory, const char *path) {
     DIR *listing = copy < 0 ? NULL : fdopendir(copy);
     if (!listing) return complain(s, ".", "cannot be listed", errno), -1;
     for (struct dirent *found; (found = readdir(listing));) {
-        char again[NAME_SIZE];
+        char again[SNAPSHOT_NAME_SIZE];
         uint64_t index;
         if (sscanf(found->d_name, "snapshot.%16" SCNx64, &index) == 1 &&
             strcmp(found->d_name, snapshot_name(again, index)) == 0)
@@ -58,12 +58,12 @@ int snapshots_list(struct snapshots *s, int directory, const char *path) {
 }
 
 void snapshots_trim(struct snapshots *s, size_t keep) {
-    char name[NAME_SIZE];
+    char name[SNAPSHOT_NAME_SIZE];
     while (s->count > keep) unlinkat(s->directory, snapshot_name(name, s->index[--s->count]), 0);
 }
 
 int snapshot_set_aside(struct snapshots *s, uint64_t index) {
-    char name[NAME_SIZE], aside[NAME_SIZE + 16];
+    char name[SNAPSHOT_NAME_SIZE], aside[SNAPSHOT_NAME_SIZE + 16];
     snprintf(aside, sizeof aside, "damaged.%s", snapshot_name(name, index));
     if (renameat2(s->directory, name, s->directory, aside, RENAME_NOREPLACE) == 0 &&
         fsync(s->directory) == 0)
@@ -124,7 +124,7 @@ static struct snapshot_writer *begin(struct snapshots *s, const char *name, cons
 }
 
 struct snapshot_writer *snapshot_begin(struct snapshots *s, uint64_t index, uint64_t term) {
-    char name[NAME_SIZE];
+    char name[SNAPSHOT_NAME_SIZE];
     return begin(s, snapshot_name(name, index), "new.snapshot", index, term);
 }
 
@@ -210,7 +210,7 @@ struct snapshot_reader *snapshot_open_as(struct snapshots *s, const char *name, 
 }
 
 struct snapshot_reader *snapshot_open(struct snapshots *s, uint64_t index, uint64_t *term) {
-    char name[NAME_SIZE];
+    char name[SNAPSHOT_NAME_SIZE];
     uint64_t found;
     struct snapshot_reader *r = snapshot_open_as(s, snapshot_name(name, index), &found, term);
     if (!r || found == index) return r;

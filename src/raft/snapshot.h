@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SNAPSHOT_MESSAGE_MAX = 512, SNAPSHOTS_MAX = 64 };
+enum { SNAPSHOT_MESSAGE_MAX = 512, SNAPSHOTS_MAX = 64, SNAPSHOT_NAME_SIZE = 32 };
 
 struct snapshots { /* those in a directory */
     int directory;
@@ -18,6 +18,7 @@ struct snapshots { /* those in a directory */
     char message[SNAPSHOT_MESSAGE_MAX];
 };
 
+char *snapshot_name(char name[SNAPSHOT_NAME_SIZE], uint64_t index);
 int snapshots_list(struct snapshots *snapshots, int directory, const char *path);
 /* Removes all but the newest `keep`. */
 void snapshots_trim(struct snapshots *snapshots, size_t keep);

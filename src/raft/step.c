@@ -43,21 +43,25 @@ void raft_restore(struct raft *raft, uint64_t first, uint32_t count, uint64_t te
                   const struct raft_config *config) {
     cv_assert(first > raft->base && first <= raft->last + 1);
     if (first <= raft->last) raft_truncate(raft, first - 1);
-    cv_assert(raft_extend(raft, count, term));
+    if (count) {
+        /* If this was one run too many, then the oldest had been decided, or it were not here. */
+        if (!raft_has_room(raft, first, term)) raft->committed = raft->run[1].first - 1;
+        cv_assert(raft_extend(raft, count, term));
+    }
     raft->saved = raft->last;
     if (config) raft_take_config(raft, raft->last, config);
     if (raft->term < term) raft->term = term, raft->vote = 0;
 }
 
-/* Who has been here before may have promised somebody to wait. */
+/* Who has been here before may have promised somebody to wait, unless there is nobody. */
 void raft_begin(struct raft *raft, uint64_t decided, struct raft_out *out) {
-    int place = raft_place(&raft->config, raft->self);
     if (decided > raft->last) decided = raft->last;
     if (raft->committed < decided) raft->committed = decided;
     raft->agreed = raft->committed;
     raft->silent = raft->term == 0;
     out->wait = raft->silent ? RAFT_WAIT_TURN : RAFT_WAIT_SILENCE;
-    if (place >= 0 && raft_is_quorum(&raft->config, 1u << place)) raft_campaign(raft, false, out);
+    bool alone = raft->config.count == 1 && raft->config.at[0].id == raft->self;
+    if (alone && raft_is_quorum(&raft->config, 1)) raft_campaign(raft, false, out);
     raft_check(raft);
 }
 
@@ -110,8 +114,9 @@ static bool dispatch(struct raft *raft, const struct raft_message *m,
 bool raft_receive(struct raft *raft, const struct raft_message *m, const struct raft_config *config,
                   struct raft_out *out) {
     bool sound = m->type && m->type < RAFT_TYPES && m->from && m->from != raft->self &&
-                 m->to == raft->self && m->term && m->term <= RAFT_TERM_MAX;
-    if (!sound) return false;
+                 m->to == raft->self && m->term <= RAFT_TERM_MAX;
+    bool sounding = (m->type == RAFT_VOTE || m->type == RAFT_VOTED) && m->flags & RAFT_PRE;
+    if (!sound || (!m->term && !sounding)) return false; /* before the first term all only sound */
     if (m->type == RAFT_VOTE) { /* a higher term is not always taken: see there */
         raft_vote(raft, m, out);
     } else if (m->term < raft->term) {

@@ -21,13 +21,19 @@ void raft_set_base(struct raft *raft, uint64_t index) {
     if (raft->runs && raft->run[0].first <= index) raft->run[0].first = index + 1;
 }
 
+/* The oldest run is as good as in a snapshot, if it is decided and durable. */
+bool raft_has_room(const struct raft *raft, uint64_t first, uint64_t term) {
+    uint32_t before = raft->runs;
+    while (before && raft->run[before - 1].first >= first) before--;
+    if (before < RAFT_RUNS_MAX || raft->run[before - 1].term == term) return true;
+    uint64_t end = raft->run[1].first - 1;
+    return end <= raft->committed && end <= raft->saved;
+}
+
 bool raft_extend(struct raft *raft, uint32_t count, uint64_t term) {
+    if (!raft_has_room(raft, raft->last + 1, term)) return false;
     if (!raft->runs || raft->run[raft->runs - 1].term != term) {
-        if (raft->runs == RAFT_RUNS_MAX) {
-            /* The oldest run is as good as in a snapshot, if it is decided. */
-            if (raft->run[1].first - 1 > raft->committed) return false;
-            raft_trimmed(raft, raft->run[1].first - 1);
-        }
+        if (raft->runs == RAFT_RUNS_MAX) raft_trimmed(raft, raft->run[1].first - 1);
         raft->run[raft->runs++] = (struct raft_run){raft->last + 1, term};
     }
     raft->last += count;

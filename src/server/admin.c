@@ -272,8 +272,8 @@ static json_t *log_of(const struct server *s, int64_t bytes) {
     json_t *object = json_object();
     set_text(object, "directory", s->settings.log_dir);
     set_number(object, "bytes", (uint64_t)bytes);
-    set_number(object, "last_index", s->raft.last);
-    set_number(object, "applied_index", s->raft.applied);
+    set_number(object, "last_index", s->replica.raft.last);
+    set_number(object, "applied_index", s->replica.applied);
     json_object_set_new(object, "sync", times_of(&s->statistics.syncs));
     return object;
 }

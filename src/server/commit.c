@@ -27,27 +27,49 @@ static struct pending take_pending(struct server *s) {
     return first;
 }
 
-void commit_propose(struct server *s, struct connection *c, int64_t session, int32_t xid,
-                    int32_t op, struct zk_in body) {
+static void propose(struct server *s, struct connection *c, int64_t session, int32_t xid,
+                    int32_t op, struct zk_in body, int32_t rules) {
+    struct replica *r = &s->replica;
     struct tree_entry entry = {
         .time = s->now_ms,
+        .life = r->life,
+        .number = window_last(&r->outbox) + 1,
         .session = session,
         .identities = c ? connection_identities(c) : (struct zk_clients){0},
-        .rules = s->tree.rules,
+        .rules = s->tree.rules | rules,
         .op = op,
         .body = body,
     };
     size_t size = tree_entry_size(&entry);
-    tree_store_entry(alone_room(&s->raft, size), &entry);
-    alone_propose(&s->raft, size);
+    tree_store_entry(replica_room(s, size), &entry);
     *add_pending(s) = (struct pending){.connection = c ? c->number : 0,
                                        .serial = c ? c->serial : 0,
                                        .xid = xid,
                                        .op = op,
                                        .begun_us = s->clock_us};
     s->statistics.proposals++;
-    if (!s->saving && !s->stopping && !uv_is_active((uv_handle_t *)&s->more))
-        uv_idle_start(&s->more, server_more);
+    replica_propose(s, size);
+}
+
+void commit_propose(struct server *s, struct connection *c, int64_t session, int32_t xid,
+                    int32_t op, struct zk_in body) {
+    propose(s, c, session, xid, op, body, 0);
+}
+
+void commit_expire(struct server *s, uint32_t place) {
+    const struct session *session = &s->tree.sessions.at[place];
+    struct tree_expiry expiry = {(int64_t)s->replica.raft.term, (int32_t)session->moves};
+    unsigned char body[TREE_EXPIRY_SIZE];
+    tree_store_expiry(body, &expiry);
+    propose(s, NULL, session->id, 0, ZK_OP_CLOSE_SESSION, zk_in_of(body, sizeof body),
+            TREE_EXPIRES);
+}
+
+void commit_forget(struct server *s, uint64_t number) {
+    while (s->replica.outbox.after < number) {
+        take_pending(s);
+        window_trim(&s->replica.outbox, s->replica.outbox.after + 1);
+    }
 }
 
 /* ---- Telling ---- */
@@ -68,7 +90,7 @@ static void tell(void *context, uint32_t number, int32_t type, struct zk_text pa
     connection_notify(c, type, path);
 }
 
-static void tell_watchers(struct server *s) {
+void commit_tell_watchers(struct server *s) {
     for (size_t i = 0; i < s->tree.events; i++) {
         const struct tree_event *event = &s->tree.event[i];
         struct telling telling = {s, event};
@@ -81,7 +103,7 @@ static void tell_watchers(struct server *s) {
 /* A reply is made in a buffer of its own: events that the entry causes go out before it. */
 static void answer(struct server *s, struct connection *c, const struct pending *p, int64_t session,
                    int32_t err) {
-    if (p->op == ZK_OP_CREATE_SESSION) {
+    if (p->op == ZK_OP_CREATE_SESSION || p->op == TREE_OP_ATTACH) {
         session_joined(c, session, err);
         return;
     }
@@ -97,69 +119,52 @@ static void answer(struct server *s, struct connection *c, const struct pending 
         connection_answered(c);
 }
 
-static void apply(struct server *s, const struct raft_entry *raw) {
+/* What one of our own numbers has come to: whoever asked for it is told. */
+static struct connection *asked_by(struct server *s, const struct tree_entry *entry,
+                                   struct pending *p) {
+    struct replica *r = &s->replica;
+    *p = (struct pending){0};
+    if (entry->life != r->life) return NULL;
+    cv_assert(entry->number == r->outbox.after + 1);
+    *p = take_pending(s);
+    window_trim(&r->outbox, entry->number);
+    r->fed_us = s->clock_us;
+    struct connection *c = p->connection ? s->connection[p->connection] : NULL;
+    return c && c->serial == p->serial && !c->stream.closing ? c : NULL;
+}
+
+void commit_apply(struct server *s, const struct raft_entry *raw) {
     struct tree_entry entry;
     struct zk_in in = zk_in_of(raw->bytes, raw->size);
-    struct pending p = take_pending(s);
-    struct connection *c = p.connection ? s->connection[p.connection] : NULL;
-    if (c && c->serial != p.serial) c = NULL;
-    cv_assert(tree_read_entry(&in, &entry));
+    struct pending p;
+    if (!tree_read_entry(&in, &entry)) { /* every server sees the same, and passes it over */
+        server_say("warning", "entry %llu of the log means nothing",
+                   (unsigned long long)raw->index);
+        return;
+    }
     uint32_t place = entry.op == ZK_OP_CLOSE_SESSION ? session_find(&s->tree, entry.session) : 0;
     s->reply.used = 0;
     int32_t err = tree_apply(&s->tree, tree_next_zxid(&s->tree, raw->term), &entry, &s->reply);
+    if (err == TREE_AGAIN) return;
+    struct connection *c = asked_by(s, &entry, &p);
     s->statistics.commits++;
-    tell_watchers(s);
-    if (place) session_ended(s, place);
+    commit_tell_watchers(s);
+    if (place && !session_find(&s->tree, entry.session)) session_ended(s, place);
+    bool opens = entry.op == TREE_OP_ATTACH || entry.op == ZK_OP_CREATE_SESSION;
+    if (opens && !err) session_moved(s, entry.session, c);
     if (c && !c->stream.closing) answer(s, c, &p, entry.session, err);
 }
 
-/* ---- The turn ----
- *
- * A disk that answers at once is waited for: that is quicker than to ask a thread.  When it has
- * been slow, the next batch is left to a thread, and reads go on meanwhile. */
-
-static void write_batch(uv_work_t *work) {
-    struct server *s = work->data;
-    uint64_t begun = uv_hrtime();
-    s->save_failed = log_append(&s->log, &s->batch) != 0;
-    s->save_us = (uv_hrtime() - begun) / 1000;
-}
-
-static void finish(struct server *s) {
-    struct raft_entry entry;
-    if (s->save_failed) {
-        server_say("error", "%s; what was not acknowledged may be lost, nothing else is",
-                   s->log.message);
-        _exit(SERVER_EXIT_DISK); /* nothing may be said to anybody any more */
-    }
-    server_read_clock(s);
-    summary_add(&s->statistics.syncs, s->save_us, 1);
-    s->statistics.log_bytes += s->batch.size;
-    if (s->save_us > (uint64_t)s->settings.sync_warning_ms * 1000) {
-        s->statistics.slow_syncs++;
-        server_say("warning", "the disk is slow: writing %u entries took %llu ms", s->batch.count,
-                   (unsigned long long)s->save_us / 1000);
-    }
-    alone_saved(&s->raft, s->batch.first + s->batch.count - 1);
-    while (alone_committed(&s->raft, &entry)) apply(s, &entry);
-    store_snapshot(s, false);
-    store_trim(s);
-}
-
-static void batch_written(uv_work_t *work, int status) {
-    struct server *s = work->data;
-    (void)status;
-    s->saving = false;
-    finish(s);
-    commit_turn(s);
-}
+/* ---- The turn ---- */
 
 /* Whether to look once more for what has come before the disk is asked.  Clients that were just
  * told what they wanted to read are likely to write next (that is how a lock changes hands), and
  * to share one wait is worth half a wait.  Without such clients there is nothing to wait for. */
 static bool expects_company(struct server *s) {
     enum { PATIENCE_US_MAX = 100 };
-    uint64_t entries = s->raft.last - s->raft.saved, now_us = uv_hrtime() / 1000;
+    const struct replica *r = &s->replica;
+    uint64_t entries = r->raft.last - r->raft.saved + window_last(&r->outbox) - r->fed;
+    uint64_t now_us = uv_hrtime() / 1000;
     bool reads = s->statistics.reads.all.count != s->reads_before;
     s->reads_before = s->statistics.reads.all.count;
     if (!entries || s->saving || s->stopping || s->save_us > (uint64_t)s->settings.sync_wait_us)
@@ -179,16 +184,8 @@ static bool expects_company(struct server *s) {
 void commit_turn(struct server *s) {
     connections_flush(s); /* what was answered at once does not wait for the disk */
     if (expects_company(s)) return;
-    if (!s->saving && alone_to_save(&s->raft, &s->batch)) {
-        s->save.data = s;
-        if (s->save_us <= (uint64_t)s->settings.sync_wait_us || s->stopping) {
-            write_batch(&s->save);
-            finish(s);
-        } else {
-            s->saving = true;
-            uv_queue_work(&s->loop, &s->save, write_batch, batch_written);
-        }
-    }
+    replica_turn(s);
+    connections_unhold(s);
     connections_flush(s);
-    if (s->saving || !s->raft.open.used) uv_idle_stop(&s->more);
+    server_rest(s);
 }

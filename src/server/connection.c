@@ -99,8 +99,17 @@ static size_t end_of(const struct connection *c, const struct zk_in *frame) {
     return (size_t)(frame->end - c->in.at);
 }
 
-static bool goes_through_log(const struct zk_op *op) {
-    return op && (op->kind == ZK_KIND_WRITE || op->number == ZK_OP_CLOSE_SESSION);
+/* A barrier does so in an ensemble: what it waits for may be on its way to another server. */
+static bool goes_through_log(const struct server *s, const struct zk_op *op) {
+    return op && (op->kind == ZK_KIND_WRITE || op->number == ZK_OP_CLOSE_SESSION ||
+                  (op->kind == ZK_KIND_BARRIER && s->replica.links));
+}
+
+/* There is no end to what clients can ask for, but there is one to memory. */
+static bool is_full(struct server *s) {
+    enum { OUTBOX_MAX = 16 << 20 };
+    if (window_bytes(&s->replica.outbox) <= OUTBOX_MAX) return false;
+    return s->held = true;
 }
 
 static bool may_be_passed(const struct zk_op *op) {
@@ -126,8 +135,9 @@ static bool take(struct connection *c, struct zk_in *frame) {
         return false;
     }
     const struct zk_op *op = zk_op_of(header.type);
-    if (goes_through_log(op)) {
+    if (goes_through_log(c->server, op)) {
         if (c->waiting >= (uint32_t)c->server->settings.outstanding_max) return false;
+        if (is_full(c->server)) return false;
         note_request(c, &header);
         commit_propose(c->server, c, c->session_id, header.xid, header.type, *frame);
         c->waiting++;
@@ -200,7 +210,7 @@ void connection_answered(struct connection *c) {
     while (c->done < c->ahead && frame_at(c, c->done, &frame) == 1) {
         size_t end = end_of(c, &frame);
         zk_read_request_header(&frame, &header);
-        if (goes_through_log(zk_op_of(header.type))) return;
+        if (goes_through_log(c->server, zk_op_of(header.type))) return;
         note_request(c, &header);
         if (!request_answer(c, &header, &frame)) connection_end_after(c);
         c->done = end;
@@ -216,6 +226,14 @@ void connection_rest(struct connection *c) {
     if (!quiet) return;
     if (!c->in.used) bytes_close(&c->in);
     if (!c->stream.out.used) bytes_close(&c->stream.out);
+}
+
+void connections_unhold(struct server *s) {
+    if (!s->held || is_full(s)) return;
+    s->held = false;
+    for (uint32_t i = 1; i <= s->connection_places; i++)
+        if (s->connection[i] && s->connection[i]->state == CONNECTION_OPEN)
+            connection_go_on(s->connection[i]);
 }
 
 /* ---- Coming and going ---- */

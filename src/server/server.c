@@ -35,7 +35,15 @@ void server_read_clock(struct server *s) {
 
 /* ---- What happens by itself ---- */
 
-void server_more(uv_idle_t *idle) { (void)idle; }
+static void no_waiting(uv_idle_t *idle) { (void)idle; }
+
+void server_wake(struct server *s) {
+    if (!s->stopping && !uv_is_active((uv_handle_t *)&s->more)) uv_idle_start(&s->more, no_waiting);
+}
+
+void server_rest(struct server *s) {
+    if (!replica_has_work(s)) uv_idle_stop(&s->more);
+}
 
 static void turn_ended(uv_check_t *check) { commit_turn(check->data); }
 
@@ -69,6 +77,13 @@ static void tick(uv_timer_t *timer) {
     age_summaries(s);
 }
 
+static void tell_leader(uv_timer_t *timer) {
+    struct server *s = timer->data;
+    server_read_clock(s);
+    sessions_tell_leader(s);
+    peers_flush(s);
+}
+
 static void remove_perished(void *context, struct zk_text path) {
     struct bytes body = {0};
     zk_write_text(&body, path);
@@ -79,6 +94,7 @@ static void remove_perished(void *context, struct zk_text path) {
 static void look_for_perished(uv_timer_t *timer) {
     struct server *s = timer->data;
     server_read_clock(s);
+    if (!replica_leads(s)) return;
     tree_perished(&s->tree, s->now_ms, remove_perished, s);
 }
 
@@ -98,13 +114,16 @@ static void start_handles(struct server *s) {
     uv_idle_init(&s->loop, &s->more);
     uv_timer_init(&s->loop, &s->tick);
     uv_timer_init(&s->loop, &s->containers);
+    uv_timer_init(&s->loop, &s->touch);
     uv_signal_init(&s->loop, &s->terminate);
     uv_signal_init(&s->loop, &s->interrupt);
     uv_signal_init(&s->loop, &s->child);
-    s->turn.data = s->tick.data = s->containers.data = s;
+    s->turn.data = s->tick.data = s->containers.data = s->touch.data = s;
     s->terminate.data = s->interrupt.data = s->child.data = s;
     uv_check_start(&s->turn, turn_ended);
     uv_timer_start(&s->tick, tick, (uint64_t)s->settings.tick_ms, (uint64_t)s->settings.tick_ms);
+    if (s->replica.links)
+        uv_timer_start(&s->touch, tell_leader, SESSIONS_TOLD_MS, SESSIONS_TOLD_MS);
     if (look_ms) uv_timer_start(&s->containers, look_for_perished, look_ms, look_ms);
     uv_signal_start(&s->terminate, told_to_end, SIGTERM);
     uv_signal_start(&s->interrupt, told_to_end, SIGINT);
@@ -174,6 +193,8 @@ static int start(struct server *s) {
     s->started_ms = s->summaries_ms = s->now_ms;
     int status = open_tls(s);
     if (!status) status = store_open(s);
+    if (!status) status = replica_open(s);
+    if (!status) status = peers_open(s);
     if (status) return status;
     s->tree.rules = (s->settings.extended_types ? TREE_EXTENDED_TYPES : 0) |
                     (s->settings.enforce_quota ? TREE_ENFORCE_QUOTA : 0) |
@@ -181,6 +202,7 @@ static int start(struct server *s) {
                     (s->settings.client_auth > SETTINGS_AUTH_NONE ? TREE_X509 : 0);
     sessions_start(s);
     start_handles(s);
+    replica_start(s);
     status = listen_on(s, &s->settings.clients, connection_accept);
     if (!status) status = listen_on(s, &s->settings.tls, connection_accept_tls);
     if (status) return status;
@@ -205,6 +227,7 @@ void server_stop(struct server *s, int status) {
     server_say("info", "ending; %u connections are closed", s->connections);
     for (uint32_t i = 1; i <= s->connection_places; i++)
         if (s->connection[i]) connection_end(s->connection[i]);
+    peers_close(s);
     uv_walk(&s->loop, close_handle, NULL);
 }
 
@@ -218,6 +241,10 @@ static void free_all(struct server *s) {
     free(s->dirty);
     free(s->free_number);
     free(s->live);
+    free(s->touched);
+    bytes_close(&s->saved_bytes);
+    replica_close(s);
+    tls_close(s->peer_tls);
     free(s->pending);
 }
 

@@ -4,23 +4,24 @@
  *   connection.c  frames as they come in; which of them wait for which
  *   request.c     what is answered at once: reads, watches, who is asking
  *   session.c     the handshake; sessions that are alive, and those that no longer are
- *   commit.c      the end of a turn: one write to the log, then what was decided is applied,
- *                 told to those who watch, and answered
+ *   commit.c      what goes through the log: put forward here; applied, told to those who watch,
+ *                 and answered when it is decided
+ *   replica.h     this server's part in the ensemble: how it comes to be decided
  *   store.c       the files: start from a snapshot and the log, snapshots in the background
  *   server.c      listening, timers, signals
  *
- * A request that writes goes into the log's batch when it is met, and is answered when it has been
- * applied.  Nothing else is remembered of it but whom to answer; and because the bytes of a
- * connection's requests stay in its buffer until they are answered, a read behind a write needs no
- * memory either: it is met again when the write is done. */
+ * A request that writes is put forward when it is met, and is answered when it has been applied.
+ * Nothing else is remembered of it but whom to answer; and because the bytes of a connection's
+ * requests stay in its buffer until they are answered, a read behind a write needs no memory
+ * either: it is met again when the write is done. */
 #ifndef CV_SERVER_SERVER_H
 #define CV_SERVER_SERVER_H
 
 #include "net/stream.h"
 #include "net/tls.h"
-#include "raft/alone.h"
 #include "raft/log.h"
 #include "raft/snapshot.h"
+#include "server/replica.h"
 #include "server/settings.h"
 #include "server/summary.h"
 #include "tree/tree.h"
@@ -36,6 +37,7 @@ enum connection_state {
     CONNECTION_ENDING,  /* what is to be sent is sent, nothing more is read */
 };
 
+enum { SESSIONS_TOLD_MS = 250 };        /* the leader hears of others' clients that often */
 enum { CONNECTION_SILENCE_MS = 15000 }; /* who has not asked for a session by then has to go */
 
 struct connection {
@@ -46,6 +48,7 @@ struct connection {
     enum connection_state state;
     uint32_t session; /* its place in the tree; 0: none */
     int64_t session_id;
+    int64_t seen_zxid;      /* when it came: the newest it had seen anywhere */
     bool answers_read_only; /* the handshake had that byte */
     bool dirty;             /* has something to be sent at the end of the turn */
     struct bytes in;        /* requests that are not answered, and half a one */
@@ -70,9 +73,10 @@ struct live {            /* what this server knows of a session, by its place in
     int32_t timeout_ms;
     uint64_t deadline_ms; /* by the monotonic clock */
     bool closing;         /* its end is on its way through the log */
+    bool touched;         /* heard of here since the leader was last told */
 };
 
-struct pending { /* whom to answer when an entry is applied, in the order of entries */
+struct pending { /* whom to answer when an entry of ours is applied, in the order of numbers */
     uint32_t connection, serial; /* connection 0: nobody */
     int32_t xid, op;
     uint64_t begun_us;
@@ -85,6 +89,7 @@ struct statistics { /* since the start, or since somebody had them begin anew */
     uint64_t proposals, commits, log_bytes, slow_syncs, snapshots_failed;
     uint64_t joins, refused, dropped, silent, auth_failed, expired;
     uint64_t handshakes_failed; /* of TLS */
+    uint64_t frames_refused;    /* from other servers */
 };
 
 struct server {
@@ -92,7 +97,7 @@ struct server {
     uv_loop_t loop;
     uv_check_t turn;
     uv_idle_t more; /* running: the loop does not wait, for there is a batch */
-    uv_timer_t tick, containers;
+    uv_timer_t tick, containers, touch;
     uv_signal_t terminate, interrupt, child;
     struct net_listener listener[2 * SETTINGS_LISTEN_MAX];
     unsigned listeners;
@@ -102,12 +107,14 @@ struct server {
 
     struct tree tree;
     struct watches watches;
-    struct alone raft;
+    struct replica replica;
+    struct tls *peer_tls; /* between servers; NULL: plain */
     struct log log;
     uint64_t log_bytes_at_snapshot, index_at_snapshot, image_bytes;
     uv_work_t save;
-    struct raft_batch batch; /* that is being saved, or was last */
-    bool saving;             /* by a thread, which has the log until it is done */
+    struct raft_batch batch;  /* that is being saved, or was last */
+    struct bytes saved_bytes; /* its bytes, while a thread has it */
+    bool saving;              /* by a thread, which has the log until it is done */
     bool save_failed, trim_due;
     uint64_t reads_before, held_entries, held_until_us; /* see expects_company */
     uint64_t save_us;
@@ -124,6 +131,8 @@ struct server {
     size_t live_room;
     uint32_t lives;
     int64_t next_session_id;
+    int64_t *touched; /* what the leader is to be told of */
+    size_t touches, touch_room;
 
     struct pending *pending; /* a ring */
     size_t pending_room, pending_first, pending_count;
@@ -137,6 +146,8 @@ struct server {
     int64_t summaries_ms; /* when the summaries' period began */
     int64_t trace_mask;   /* only remembered */
     struct http *http;    /* NULL: not asked for */
+    bool held;            /* some connection waits for the outbox to have room */
+    bool leaving;         /* told to end: the rest is finished, and leadership handed over */
     bool stopping;
     int exit_status;
 };
@@ -151,7 +162,9 @@ void server_stop(struct server *server, int status);
 /* A line of the log for people: time, level, what, and pairs of names and values. */
 __attribute__((format(printf, 2, 3))) void server_say(const char *level, const char *format, ...);
 void server_read_clock(struct server *server);
-void server_more(uv_idle_t *idle);
+/* There is something to do at the end of this turn; and there is nothing any more. */
+void server_wake(struct server *server);
+void server_rest(struct server *server);
 
 /* ---- connection.c ---- */
 
@@ -169,6 +182,8 @@ void connection_rest(struct connection *connection);
 void connection_notify(struct connection *connection, int32_t type, struct zk_text path);
 void connection_count_anew(struct connection *connection);
 void connections_flush(struct server *server);
+/* Goes on with those that waited for room in the outbox. */
+void connections_unhold(struct server *server);
 struct zk_clients connection_identities(const struct connection *connection);
 bool connection_add_identity(struct connection *connection, const char *scheme, struct zk_text id);
 
@@ -186,6 +201,13 @@ bool request_answer(struct connection *connection, const struct zk_request_heade
 
 void session_connect(struct connection *connection, struct zk_in *frame);
 void session_joined(struct connection *connection, int64_t id, int32_t err);
+/* It goes on at a connection here, or elsewhere (NULL). */
+void session_moved(struct server *server, int64_t id, struct connection *connection);
+/* Another server has heard of it. */
+void session_heard(struct server *server, int64_t id);
+/* A new leader does not know when it was last heard of whom: all have all of their time. */
+void sessions_renew(struct server *server);
+void sessions_tell_leader(struct server *server);
 void session_ended(struct server *server, uint32_t place);
 void session_touch(struct connection *connection);
 void sessions_start(struct server *server);
@@ -194,14 +216,23 @@ struct live *session_live(struct server *server, uint32_t place);
 
 /* ---- commit.c ---- */
 
-/* Puts a request into the batch; `connection` NULL: the server's own. */
+/* Puts a request forward; `connection` NULL: the server's own. */
 void commit_propose(struct server *server, struct connection *connection, int64_t session,
                     int32_t xid, int32_t op, struct zk_in body);
+/* The time of the session at that place is up. */
+void commit_expire(struct server *server, uint32_t place);
+/* An entry is decided. */
+void commit_apply(struct server *server, const struct raft_entry *entry);
+/* Entries of ours up to that number need no answer any more. */
+void commit_forget(struct server *server, uint64_t number);
+void commit_tell_watchers(struct server *server);
 void commit_turn(struct server *server);
 
 /* ---- store.c ---- */
 
-int store_open(struct server *server); /* 0, or an exit status; it has said why */
+/* 0, or an exit status; it has said why.  The tree is as the log says, as far as that is known to
+ * be decided; the rest is in the replica's window. */
+int store_open(struct server *server);
 void store_close(struct server *server);
 /* Starts a snapshot in the background when it is time for one. */
 void store_snapshot(struct server *server, bool now);

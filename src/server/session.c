@@ -15,12 +15,35 @@ struct live *session_live(struct server *s, uint32_t place) {
 
 static uint64_t clock_ms(const struct server *s) { return s->clock_us / 1000; }
 
+/* What other servers hear of comes to the leader a little later. */
 static void renew(struct server *s, struct live *live) {
-    live->deadline_ms = clock_ms(s) + (uint64_t)live->timeout_ms;
+    uint64_t late = s->replica.links ? 2 * SESSIONS_TOLD_MS : 0;
+    live->deadline_ms = clock_ms(s) + (uint64_t)live->timeout_ms + late;
 }
 
 void session_touch(struct connection *c) {
-    if (c->session) renew(c->server, session_live(c->server, c->session));
+    struct server *s = c->server;
+    if (!c->session) return;
+    struct live *live = session_live(s, c->session);
+    renew(s, live);
+    if (live->touched || !s->replica.links) return;
+    live->touched = true;
+    s->touched = grown(s->touched, &s->touch_room, s->touches + 1, sizeof *s->touched);
+    s->touched[s->touches++] = c->session_id;
+}
+
+void sessions_tell_leader(struct server *s) {
+    if (!replica_leads(s)) peers_touch(s, s->touched, s->touches);
+    for (size_t i = 0; i < s->touches; i++) {
+        uint32_t place = session_find(&s->tree, s->touched[i]);
+        if (place) session_live(s, place)->touched = false;
+    }
+    s->touches = 0;
+}
+
+void session_heard(struct server *s, int64_t id) {
+    uint32_t place = session_find(&s->tree, id);
+    if (place) renew(s, session_live(s, place));
 }
 
 /* ---- The handshake ---- */
@@ -61,33 +84,38 @@ static void attach(struct connection *c, uint32_t place, int32_t timeout_ms) {
     respond(c, &s->tree.sessions.at[place], timeout_ms);
 }
 
+/* Through the log, as all that others must know: what this server reads afterwards is at least as
+ * new as what the client has seen elsewhere. */
+static void ask_for(struct connection *c, int64_t id, int32_t op, int32_t timeout_ms,
+                    const char password[TREE_PASSWORD_SIZE]) {
+    unsigned char body[sizeof(int32_t) + TREE_PASSWORD_SIZE];
+    zk_store_i32(body, &timeout_ms);
+    memcpy(body + sizeof(int32_t), password, TREE_PASSWORD_SIZE);
+    c->state = CONNECTION_JOINING;
+    commit_propose(c->server, c, id, 0, op, zk_in_of(body, sizeof body));
+}
+
 static void resume(struct connection *c, const struct zk_connect_request *r, int32_t timeout_ms) {
-    struct server *s = c->server;
-    uint32_t place = session_find(&s->tree, r->session_id);
-    bool known = place && !session_live(s, place)->closing &&
-                 r->passwd.size == TREE_PASSWORD_SIZE &&
-                 memcmp(r->passwd.at, s->tree.sessions.at[place].password, TREE_PASSWORD_SIZE) == 0;
-    if (known)
-        attach(c, place, timeout_ms);
+    if (r->passwd.size == TREE_PASSWORD_SIZE)
+        ask_for(c, r->session_id, TREE_OP_ATTACH, timeout_ms, r->passwd.at);
     else
         refuse(c);
 }
 
 static void begin(struct connection *c, int32_t timeout_ms) {
     struct server *s = c->server;
-    unsigned char body[sizeof(int32_t) + TREE_PASSWORD_SIZE];
-    zk_store_i32(body, &timeout_ms);
-    cv_assert(getrandom(body + sizeof(int32_t), TREE_PASSWORD_SIZE, 0) == TREE_PASSWORD_SIZE);
+    char password[TREE_PASSWORD_SIZE];
+    cv_assert(getrandom(password, TREE_PASSWORD_SIZE, 0) == TREE_PASSWORD_SIZE);
     while (session_find(&s->tree, s->next_session_id)) s->next_session_id++;
-    c->state = CONNECTION_JOINING;
-    commit_propose(s, c, s->next_session_id++, 0, ZK_OP_CREATE_SESSION,
-                   zk_in_of(body, sizeof body));
+    ask_for(c, s->next_session_id++, ZK_OP_CREATE_SESSION, timeout_ms, password);
 }
 
 void session_joined(struct connection *c, int64_t id, int32_t err) {
     uint32_t place = session_find(&c->server->tree, id);
     if (err || !place)
         refuse(c);
+    else if (c->seen_zxid > c->server->tree.zxid)
+        connection_end(c); /* it has seen what this ensemble has never known */
     else
         attach(c, place, c->server->tree.sessions.at[place].timeout_ms);
     connection_go_on(c);
@@ -96,10 +124,11 @@ void session_joined(struct connection *c, int64_t id, int32_t err) {
 void session_connect(struct connection *c, struct zk_in *frame) {
     const struct settings *settings = &c->server->settings;
     struct zk_connect_request r;
-    if (!zk_read_connect_request(frame, &r) || r.last_zxid_seen > c->server->tree.zxid) {
+    if (!zk_read_connect_request(frame, &r)) {
         connection_end(c);
         return;
     }
+    c->seen_zxid = r.last_zxid_seen;
     int32_t timeout_ms = r.timeout;
     if (timeout_ms < settings->session_ms_min) timeout_ms = settings->session_ms_min;
     if (timeout_ms > settings->session_ms_max) timeout_ms = settings->session_ms_max;
@@ -124,15 +153,28 @@ void session_ended(struct server *s, uint32_t place) {
     if (c->state != CONNECTION_LEAVING) connection_end(c);
 }
 
-/* After a start everybody has all of their time again. */
-void sessions_start(struct server *s) {
+void session_moved(struct server *s, int64_t id, struct connection *c) {
+    uint32_t place = session_find(&s->tree, id);
+    struct live *live = session_live(s, place);
+    live->timeout_ms = s->tree.sessions.at[place].timeout_ms;
+    live->closing = false;
+    renew(s, live);
+    if (!c && live->connection) connection_end(s->connection[live->connection]);
+}
+
+void sessions_renew(struct server *s) {
     const struct sessions *sessions = &s->tree.sessions;
     for (uint32_t place = 1; place <= sessions->places; place++) {
         if (!sessions->at[place].id) continue;
         struct live *live = session_live(s, place);
         live->timeout_ms = sessions->at[place].timeout_ms;
+        live->closing = false;
         renew(s, live);
     }
+}
+
+void sessions_start(struct server *s) {
+    sessions_renew(s);
     uint32_t id = s->settings.server_id >= 0 ? (uint32_t)s->settings.server_id : 1;
     if (id > 254) id = 254; /* a byte of ones is the mark of a ttl */
     s->next_session_id = (int64_t)((uint64_t)id << 56 | ((uint64_t)s->now_ms << 24) >> 8);
@@ -144,11 +186,13 @@ static void expire(struct server *s, uint32_t place) {
     s->statistics.expired++;
     server_say("info", "session expired session=0x%llx timeout_ms=%d", (unsigned long long)id,
                s->live[place].timeout_ms);
-    commit_propose(s, NULL, id, 0, ZK_OP_CLOSE_SESSION, (struct zk_in){0});
+    commit_expire(s, place);
 }
 
+/* It is the leader that decides. */
 void sessions_check(struct server *s) {
     const struct sessions *sessions = &s->tree.sessions;
+    if (!replica_leads(s)) return;
     for (uint32_t place = 1; place <= sessions->places; place++) {
         if (!sessions->at[place].id) continue;
         struct live *live = session_live(s, place);

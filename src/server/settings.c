@@ -1,5 +1,6 @@
 #include "server/settings.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "server/settings_values.h"
@@ -106,12 +107,47 @@ static int settle_groups(struct settings *s, struct why *why) {
     return 0;
 }
 
+/* Where the original keeps it. */
+static void read_own_id(struct settings *s) {
+    char path[SETTINGS_PATH_MAX + 8], text[16] = "";
+    snprintf(path, sizeof path, "%s/myid", s->data_dir);
+    FILE *file = fopen(path, "r");
+    if (!file) return;
+    if (fgets(text, sizeof text, file)) text[strcspn(text, " \r\n")] = 0;
+    settings_number(text, 1, SETTINGS_ID_MAX, &s->server_id);
+    fclose(file);
+}
+
+static int settle_own_id(struct settings *s, struct why *why) {
+    if (s->server_id < 0) read_own_id(s);
+    if (s->server_id < 0)
+        return settings_bad(why, "a server of an ensemble needs its number: --id, myid=N, or the "
+                                 "file myid in the data directory");
+    if (!settings_member(s, s->server_id))
+        return settings_bad(why, "server %d is not among those of the ensemble", s->server_id);
+    return 0;
+}
+
+static int settle_peers(struct settings *s, struct why *why) {
+    bool certificates = *s->peer_certificate && *s->peer_key && *s->peer_authorities;
+    bool some = *s->peer_certificate || *s->peer_key || *s->peer_authorities;
+    if (*s->peer_secret && some)
+        return settings_bad(why, "between servers: a shared key or certificates, not both");
+    if ((some || s->peer_tls_wanted) && !certificates && !*s->peer_secret)
+        return settings_bad(why, "between servers: TLS needs a certificate, its key and the "
+                                 "authorities (ssl.quorum.keyStore.location, "
+                                 "ssl.quorum.trustStore.location)");
+    return 0;
+}
+
 static int settle_members(struct settings *s, struct why *why) {
     unsigned voters = 0;
     for (unsigned i = 0; i < s->member_count; i++) voters += !s->members[i].observer;
     if (s->member_count && !voters) return settings_bad(why, "every server.N is an observer");
     if (settle_groups(s, why) != 0) return SETTINGS_BAD;
-    if (s->member_count != 1 || !s->standalone) return 0;
+    if (!s->member_count) return s->join ? settings_bad(why, "to join, say whom: --ensemble") : 0;
+    if (s->member_count != 1 || !s->standalone)
+        return settle_own_id(s, why) || settle_peers(s, why) ? SETTINGS_BAD : 0;
     /* An ensemble of one is a server like any other, and its line may say where clients come. */
     if (s->written.client.port <= 0 && s->members[0].client.port)
         s->written.client = s->members[0].client;

@@ -83,6 +83,16 @@ struct settings {
     char tls_authorities[SETTINGS_PATH_MAX];
     enum settings_client_auth client_auth;
 
+    /* Between servers: a secret that they share, or certificates; neither: on one machine only. */
+    char peer_secret[SETTINGS_PATH_MAX];
+    char peer_certificate[SETTINGS_PATH_MAX];
+    char peer_key[SETTINGS_PATH_MAX];
+    char peer_authorities[SETTINGS_PATH_MAX];
+    bool peer_tls_wanted, insecure;
+    bool join;         /* wait to be added to an ensemble that is there */
+    bool linearizable; /* reads are as new as any write before them */
+    bool reconfig;     /* clients may change the members */
+
     int32_t server_id; /* -1: not said */
     int32_t init_ticks, sync_ticks;
     bool standalone; /* a single member needs no ensemble; settled, it is no member any more */

@@ -133,6 +133,44 @@ static bool take_server(const char *value, struct settings_member *member) {
            *at == 0;
 }
 
+static int add_member(struct settings *s, const struct settings_member *member, struct why *why) {
+    struct settings_member *place = settings_member(s, member->id);
+    if (!place && s->member_count == SETTINGS_MEMBERS_MAX)
+        return settings_bad(why, "more than %d servers", SETTINGS_MEMBERS_MAX);
+    if (!place) place = &s->members[s->member_count++];
+    *place = *member;
+    return SETTINGS_SET;
+}
+
+/* The short form of all server.N lines: one port serves elections and everything else. */
+int settings_take_ensemble(struct settings *s, const char *of, const char *value, struct why *why) {
+    const char *at = value;
+    (void)of;
+    do {
+        struct settings_member member = {0};
+        at += strspn(at, " ");
+        if (!take_port(&at, 1, &member.id) || member.id > SETTINGS_ID_MAX || !take_word(&at, "=") ||
+            !take_host(&at, member.host) || !take_word(&at, ":") ||
+            !take_port(&at, 1, &member.peer_port))
+            return settings_bad(
+                why, "'%.60s' is not 1=host:port,2=host:port,... with the servers' numbers", value);
+        member.election_port = member.peer_port;
+        if (take_word(&at, ":observer")) member.observer = true;
+        if (add_member(s, &member, why) != SETTINGS_SET) return SETTINGS_BAD;
+        at += strspn(at, " ");
+    } while (take_word(&at, ","));
+    if (*at) return settings_bad(why, "'%.60s' has more than a port behind a host", value);
+    s->standalone = false; /* one that says where others find it wants to be found */
+    return SETTINGS_SET;
+}
+
+int settings_take_reads(struct settings *s, const char *of, const char *value, struct why *why) {
+    (void)of;
+    s->linearizable = strcmp(value, "linearizable") == 0;
+    if (s->linearizable || strcmp(value, "sequential") == 0) return SETTINGS_SET;
+    return settings_bad(why, "'%.60s' is not sequential or linearizable", value);
+}
+
 int settings_take_member(struct settings *s, const char *of, const char *value, struct why *why) {
     struct settings_member member = {0};
     if (!settings_number(of, 0, SETTINGS_ID_MAX, &member.id))
@@ -142,12 +180,7 @@ int settings_take_member(struct settings *s, const char *of, const char *value, 
                             "'%.60s' is not host:port:port[:participant or :observer]"
                             "[;[host:]client port], with one host",
                             value);
-    struct settings_member *place = settings_member(s, member.id);
-    if (!place && s->member_count == SETTINGS_MEMBERS_MAX)
-        return settings_bad(why, "more than %d servers", SETTINGS_MEMBERS_MAX);
-    if (!place) place = &s->members[s->member_count++];
-    *place = member;
-    return SETTINGS_SET;
+    return add_member(s, &member, why);
 }
 
 int settings_take_group(struct settings *s, const char *of, const char *value, struct why *why) {
@@ -182,18 +215,27 @@ int settings_take_weight(struct settings *s, const char *of, const char *value, 
 }
 
 /* Java's stores of keys: the PEM kind is a plain file, with the certificates and the key in one. */
-int settings_take_store(struct settings *s, const char *of, const char *value, struct why *why) {
+static int take_store(const char *of, const char *value, char *authorities, char *certificate,
+                      char *key, struct why *why) {
     static const char *const others[] = {".jks", ".p12", ".bcfks"};
     const char *dot = strrchr(value, '.');
     for (size_t i = 0; dot && i < sizeof others / sizeof others[0]; i++)
         if (strcasecmp(dot, others[i]) == 0)
             return settings_bad(
                 why, "'%.60s' is not a PEM file; openssl pkcs12 or keytool can make one", value);
-    if (strcmp(of, "trustStore.location") == 0)
-        return settings_text(s->tls_authorities, SETTINGS_PATH_MAX, value, why);
-    if (settings_text(s->tls_certificate, SETTINGS_PATH_MAX, value, why) != SETTINGS_SET)
+    if (strstr(of, "trustStore")) return settings_text(authorities, SETTINGS_PATH_MAX, value, why);
+    if (settings_text(certificate, SETTINGS_PATH_MAX, value, why) != SETTINGS_SET)
         return SETTINGS_BAD;
-    return settings_text(s->tls_key, SETTINGS_PATH_MAX, value, why);
+    return settings_text(key, SETTINGS_PATH_MAX, value, why);
+}
+
+int settings_take_store(struct settings *s, const char *of, const char *value, struct why *why) {
+    return take_store(of, value, s->tls_authorities, s->tls_certificate, s->tls_key, why);
+}
+
+int settings_take_peer_store(struct settings *s, const char *of, const char *value,
+                             struct why *why) {
+    return take_store(of, value, s->peer_authorities, s->peer_certificate, s->peer_key, why);
 }
 
 int settings_take_auth(struct settings *s, const char *of, const char *value, struct why *why) {

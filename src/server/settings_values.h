@@ -27,12 +27,15 @@ int settings_host(char host[SETTINGS_HOST_MAX], const char *value, struct why *w
 typedef int settings_take(struct settings *settings, const char *of, const char *value,
                           struct why *why);
 
-settings_take settings_take_listen;  /* host:port, and more of them behind commas */
-settings_take settings_take_member;  /* server.N */
-settings_take settings_take_group;   /* group.N=1:2:3 */
-settings_take settings_take_weight;  /* weight.N */
-settings_take settings_take_store;   /* Java's stores of keys, of the PEM kind */
-settings_take settings_take_auth;    /* need, want, none */
-settings_take settings_take_metrics; /* a class: does it want a port? */
+settings_take settings_take_listen;     /* host:port, and more of them behind commas */
+settings_take settings_take_member;     /* server.N */
+settings_take settings_take_ensemble;   /* 1=host:port,2=host:port */
+settings_take settings_take_reads;      /* sequential, linearizable */
+settings_take settings_take_peer_store; /* as take_store, for the links between servers */
+settings_take settings_take_group;      /* group.N=1:2:3 */
+settings_take settings_take_weight;     /* weight.N */
+settings_take settings_take_store;      /* Java's stores of keys, of the PEM kind */
+settings_take settings_take_auth;       /* need, want, none */
+settings_take settings_take_metrics;    /* a class: does it want a port? */
 
 #endif

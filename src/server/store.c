@@ -50,23 +50,52 @@ static int load_newest(struct server *s, uint64_t *index, uint64_t *term) {
     return found.count ? -1 : 0;
 }
 
-static int open_log(struct server *s, uint64_t index, uint64_t term) {
-    struct data_replay r = {.tree = &s->tree, .after = index, .last = index, .term = term};
+/* Entries are kept for other servers, if there are any. */
+static void keep_batch(void *context, const struct raft_batch *batch) {
+    struct replica *r = context;
+    struct raft_entry entry;
+    cv_assert(window_append(&r->log, batch));
+    while (window_bytes(&r->log) > REPLICA_KEPT && r->log.count > 1) {
+        window_entry(&r->log, r->log.after + 1, &entry);
+        r->base_term = entry.term;
+        window_trim(&r->log, r->log.after + 1);
+    }
+}
+
+static int replay_log(struct server *s, struct data_replay *r) {
     bool cut;
     s->log.segment_bytes = (uint64_t)s->settings.log_segment_bytes;
     s->log.no_sync = !s->settings.force_sync;
-    int status =
-        log_open(&s->log, s->log_directory, s->settings.log_dir, index, data_apply, &r, &cut);
-    bytes_close(&r.replies);
+    int status = log_open(&s->log, s->log_directory, s->settings.log_dir, r->window.after, r->term,
+                          data_apply, r, &cut);
     if (status != 0 && !*s->log.message)
         snprintf(s->log.message, sizeof s->log.message,
-                 "the batch behind entry %llu of the log holds what is no entry",
-                 (unsigned long long)r.last);
+                 "%s: the batch behind entry %llu of the log holds what is no entry",
+                 s->settings.log_dir, (unsigned long long)r->window.after);
     if (status != 0 || cut) server_say(status ? "error" : "warning", "%s", s->log.message);
-    if (status != 0) return -1;
-    alone_open(&s->raft, r.term, r.last);
+    return status;
+}
+
+static int open_log(struct server *s, uint64_t index, uint64_t term) {
+    struct replica *r = &s->replica;
+    struct data_replay replay;
+    data_replay_open(&replay, &s->tree, index, term);
+    replay.context = r;
+    if (s->settings.member_count) replay.each = keep_batch;
+    window_open(&r->log, index);
+    r->base_term = term;
+    int status = replay_log(s, &replay);
+    r->applied = replay.window.after;
+    r->applied_term = replay.term;
+    if (!s->settings.member_count) { /* all that a server alone has written is decided */
+        struct window kept = r->log;
+        r->log = replay.window;
+        replay.window = kept;
+        r->base_term = replay.term;
+    }
     s->index_at_snapshot = index;
-    return 0;
+    data_replay_close(&replay);
+    return status;
 }
 
 int store_open(struct server *s) {
@@ -83,7 +112,6 @@ int store_open(struct server *s) {
 
 void store_close(struct server *s) {
     log_close(&s->log);
-    alone_close(&s->raft);
     if (s->log_directory != s->data_directory) close(s->log_directory);
     close(s->data_directory);
 }
@@ -101,7 +129,8 @@ _Noreturn static void write_snapshot(struct server *s) {
     int directory = dup3(own, 3, O_CLOEXEC);
     close_range(4, ~0u, 0);
     struct snapshots into = {.directory = directory, .path = s->settings.data_dir};
-    struct snapshot_writer *writer = snapshot_begin(&into, s->raft.applied, s->raft.term);
+    struct snapshot_writer *writer =
+        snapshot_begin(&into, s->replica.applied, s->replica.applied_term);
     int status = writer ? tree_save(&s->tree, snapshot_write, writer) : -1;
     if (writer && snapshot_end(writer, status == 0) != 0) status = -1;
     if (status != 0) server_say("error", "%s", into.message);
@@ -109,7 +138,7 @@ _Noreturn static void write_snapshot(struct server *s) {
 }
 
 void store_snapshot(struct server *s, bool now) {
-    uint64_t entries = s->raft.applied - s->index_at_snapshot;
+    uint64_t entries = s->replica.applied - s->index_at_snapshot;
     uint64_t bytes = s->log.bytes_written - s->log_bytes_at_snapshot;
     uint64_t wanted = (uint64_t)s->settings.snapshot_count;
     bool rested = s->clock_us - s->snapshot_begun_us >= SNAPSHOT_REST * s->snapshot_us;
@@ -123,7 +152,7 @@ void store_snapshot(struct server *s, bool now) {
     }
     s->snapshot_process = process;
     s->snapshot_begun_us = s->clock_us;
-    s->index_at_snapshot = s->raft.applied;
+    s->index_at_snapshot = s->replica.applied;
     s->log_bytes_at_snapshot = s->log.bytes_written;
     s->image_bytes = (uint64_t)s->tree.bytes + (uint64_t)s->tree.nodes * 80;
 }

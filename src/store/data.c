@@ -55,44 +55,80 @@ static int load(struct tree *tree, struct snapshots *found, struct snapshot_read
 }
 
 int data_load(struct tree *tree, struct snapshots *found, uint64_t index, uint64_t *term) {
-    char name[32];
-    snprintf(name, sizeof name, "snapshot.%016llx", (unsigned long long)index);
-    return load(tree, found, snapshot_open(found, index, term), name);
+    char name[SNAPSHOT_NAME_SIZE];
+    return load(tree, found, snapshot_open(found, index, term), snapshot_name(name, index));
+}
+
+/* ---- The log ---- */
+
+void data_replay_open(struct data_replay *r, struct tree *tree, uint64_t index, uint64_t term) {
+    *r = (struct data_replay){.tree = tree, .term = term};
+    window_open(&r->window, index);
+}
+
+void data_replay_close(struct data_replay *r) {
+    bytes_close(&r->replies);
+    window_close(&r->window);
+}
+
+static bool apply_entry(struct data_replay *r, const struct raft_entry *raw) {
+    struct tree_entry entry;
+    struct zk_in in = zk_in_of(raw->bytes, raw->size);
+    r->term = raw->term;
+    if (raw->kind == RAFT_CONFIG) return true; /* who the members are is not in the tree */
+    if (!raw->size) return true;               /* a leader's first */
+    if (!tree_read_entry(&in, &entry)) return false;
+    r->replies.used = 0;
+    tree_apply(r->tree, tree_next_zxid(r->tree, raw->term), &entry, &r->replies);
+    return true;
+}
+
+/* A batch that decides itself, with nothing waiting before it. */
+static int apply_at_once(struct data_replay *r, const struct raft_batch *batch) {
+    struct raft_entry raw;
+    size_t at = 0;
+    uint32_t count = 0;
+    cv_assert(batch->first == r->window.after + 1);
+    for (; raft_next(batch, &at, &raw); count++)
+        if (!apply_entry(r, &raw)) return -1;
+    window_reset(&r->window, batch->first + count - 1);
+    return at == batch->size && count == batch->count ? 0 : -1;
+}
+
+static int apply_up_to(struct data_replay *r, uint64_t committed) {
+    struct raft_entry raw;
+    if (committed > window_last(&r->window)) committed = window_last(&r->window);
+    for (uint64_t index = r->window.after + 1; index <= committed; index++) {
+        window_entry(&r->window, index, &raw);
+        if (!apply_entry(r, &raw)) return -1;
+    }
+    window_trim(&r->window, committed);
+    return 0;
 }
 
 int data_apply(void *context, const struct raft_batch *batch) {
     struct data_replay *r = context;
-    struct raft_entry raw;
-    struct tree_entry entry;
-    size_t at = 0;
-    uint64_t index = batch->first;
-    for (; raft_next(batch, &at, &raw); index++) {
-        struct zk_in in = zk_in_of(raw.bytes, raw.size);
-        if (index <= r->after) continue;
-        r->replies.used = 0;
-        if (!tree_read_entry(&in, &entry)) return -1;
-        tree_apply(r->tree, tree_next_zxid(r->tree, raw.term), &entry, &r->replies);
-    }
-    r->last = index - 1;
-    r->term = batch->term;
-    return at == batch->size && index == batch->first + batch->count ? 0 : -1;
+    if (r->each) r->each(r->context, batch);
+    if (!r->window.count && batch->committed >= raft_batch_last(batch))
+        return apply_at_once(r, batch);
+    return window_append(&r->window, batch) ? apply_up_to(r, batch->committed) : -1;
 }
 
 static int replay(struct data *data, int directory, const char *path) {
-    struct data_replay r = {
-        .tree = &data->tree, .after = data->index, .last = data->index, .term = data->term};
+    struct data_replay r;
     struct log log = {.read_only = true};
     bool torn;
-    int status = log_open(&log, directory, path, data->index, data_apply, &r, &torn);
+    data_replay_open(&r, &data->tree, data->index, data->term);
+    int status = log_open(&log, directory, path, data->index, data->term, data_apply, &r, &torn);
     if (status != 0 && *log.message)
         fail(data, "%s", log.message);
     else if (status != 0)
         fail(data, "%s: the batch behind entry %llu of the log holds what is no entry", path,
-             (unsigned long long)r.last);
+             (unsigned long long)r.window.after);
     log_close(&log);
-    bytes_close(&r.replies);
-    data->index = r.last;
+    data->index = r.window.after;
     data->term = r.term;
+    data_replay_close(&r);
     return status;
 }
 

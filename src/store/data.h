@@ -5,6 +5,7 @@
 
 #include "raft/batch.h"
 #include "raft/snapshot.h"
+#include "raft/window.h"
 #include "tree/tree.h"
 
 enum { DATA_MESSAGE_MAX = 1024 };
@@ -19,7 +20,7 @@ int data_open(struct data *data);
 void data_close(struct data *data);
 
 /* Reads a directory, and another if the log is not in the same.  A server may be writing to them:
- * what is read is what it had made durable at one moment. */
+ * what is read is what was durable at one moment, and known to be decided. */
 int data_read(struct data *data, const char *directory, const char *log_directory);
 /* Into a directory that is made, or is empty. */
 int data_write(struct data *data, const char *directory);
@@ -35,10 +36,17 @@ int data_load(struct tree *tree, struct snapshots *found, uint64_t index, uint64
 
 struct data_replay { /* the context of data_apply */
     struct tree *tree;
-    struct bytes replies;       /* that nobody waits for */
-    uint64_t after, last, term; /* `after` is in the tree; the others are those of the last entry */
+    struct bytes replies; /* that nobody waits for */
+    struct window window; /* what is not known to be decided; window.after is in the tree */
+    uint64_t term;        /* of the last entry that is in the tree */
+    /* If it is there it is told of each batch, as the log gives it. */
+    void (*each)(void *context, const struct raft_batch *batch);
+    void *context;
 };
-/* Applies a batch of the log; -1: it holds what is no entry. */
+/* Goes on from a tree in which all is up to an entry of a term. */
+void data_replay_open(struct data_replay *replay, struct tree *tree, uint64_t index, uint64_t term);
+void data_replay_close(struct data_replay *replay);
+/* Takes a batch of the log, and applies what is decided; -1: it holds what is no entry. */
 int data_apply(void *replay, const struct raft_batch *batch);
 
 #endif

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "raft/log.h"
+#include "raft/vote.h"
 #include "store/data.h"
 
 struct state {
@@ -102,16 +103,15 @@ static bool is_damaged(const struct log_finding *found) {
 
 /* How far the log leads on from the snapshot. */
 static void follow(struct state *s) {
-    while (s->begin + 1 < s->segments && s->segment[s->begin + 1].first <= s->good + 1) {
-        s->damaged_before += is_damaged(&s->segment[s->begin]);
-        s->begin++;
-    }
+    for (size_t i = 0; i < s->segments; i++)
+        if (s->segment[i].begins && s->segment[i].begins <= s->good + 1) s->begin = i;
+    for (size_t i = 0; i < s->begin; i++) s->damaged_before += is_damaged(&s->segment[i]);
     s->next = s->good + 1;
     for (s->end = s->begin; s->end < s->segments && !s->within; s->end++) {
         const struct log_finding *found = &s->segment[s->end];
-        if (s->end == s->begin ? found->first > s->next : found->first != s->next) break;
+        if (s->end == s->begin ? found->begins > s->good + 1 : !found->leads_on) break;
         if (found->state == LOG_UNREADABLE) break;
-        if (found->next > s->next) s->next = found->next;
+        s->next = found->next > s->good + 1 ? found->next : s->good + 1;
         s->within = found->state == LOG_DAMAGED;
     }
     s->end -= s->within;
@@ -131,14 +131,19 @@ static void tell_verdict(const struct state *s) {
         fprintf(out, "lost: entries %" PRIu64 " to %" PRIu64 ", at least\n", s->next, s->last);
     else
         fputs("lost: nothing\n", out);
+    if (faccessat(s->log_directory, VOTE_NAME, F_OK, 0) == 0)
+        fputs(
+            "this is a member of an ensemble: rather than to save what is left, move its directory "
+            "away and start it with an empty one, which the others fill\n",
+            out);
 }
 
 /* ---- Cutting ---- */
 
 static enum recover_outcome set_aside(struct state *s, size_t i) {
-    if (log_set_aside(&s->log, s->segment[i].first) != 0)
+    if (log_set_aside(&s->log, s->segment[i].sequence) != 0)
         return fail(s->recover, "%s", s->log.message);
-    fprintf(s->recover->out, "log.%016" PRIx64 ": renamed to damaged.*\n", s->segment[i].first);
+    fprintf(s->recover->out, "log.%016" PRIx64 ": renamed to damaged.*\n", s->segment[i].sequence);
     return RECOVER_GOOD;
 }
 
@@ -148,9 +153,9 @@ static enum recover_outcome cut_log(struct state *s) {
         if (is_damaged(&s->segment[i]) && set_aside(s, i) != RECOVER_GOOD) return RECOVER_FAILED;
     if (s->within) {
         const struct log_finding *found = &s->segment[gone++];
-        if (log_cut(&s->log, found->first, found->at) != 0)
+        if (log_cut(&s->log, found->sequence, found->at) != 0)
             return fail(s->recover, "%s", s->log.message);
-        fprintf(s->recover->out, "log.%016" PRIx64 ": cut at offset %" PRIu64 "\n", found->first,
+        fprintf(s->recover->out, "log.%016" PRIx64 ": cut at offset %" PRIu64 "\n", found->sequence,
                 found->at);
     }
     for (size_t i = s->segments; i-- > gone;)

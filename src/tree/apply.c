@@ -1,4 +1,6 @@
 /* What an entry does.  The order of the checks is the protocol's: it decides which error wins. */
+#include <stdio.h>
+
 #include "tree/tree.h"
 
 struct context { /* of one entry */
@@ -192,20 +194,63 @@ static int32_t multi(const struct context *c, struct bytes *reply) {
 
 /* ---- Sessions ---- */
 
-static int32_t open_session(const struct context *c) {
-    struct zk_in in = c->entry->body;
+struct opening { /* of a session, or of its continuation elsewhere */
     int32_t timeout_ms;
-    if (!zk_read_i32(&in, &timeout_ms) || zk_left(&in) != TREE_PASSWORD_SIZE ||
-        session_find(c->tree, c->entry->session))
+    const unsigned char *password;
+};
+
+static bool read_opening(const struct context *c, struct opening *opening) {
+    struct zk_in in = c->entry->body;
+    if (!zk_read_i32(&in, &opening->timeout_ms) || zk_left(&in) != TREE_PASSWORD_SIZE) return false;
+    opening->password = in.at;
+    return true;
+}
+
+static int32_t open_session(const struct context *c) {
+    struct opening opening;
+    if (!read_opening(c, &opening) || session_find(c->tree, c->entry->session))
         return ZK_MARSHALLINGERROR;
-    session_add(c->tree, c->entry->session, timeout_ms, in.at);
+    uint32_t place = session_add(c->tree, c->entry->session, opening.timeout_ms, opening.password);
+    c->tree->sessions.at[place].server = tree_server_of(c->entry->life);
     return ZK_OK;
+}
+
+static int32_t attach_session(const struct context *c) {
+    struct opening opening;
+    if (!read_opening(c, &opening)) return ZK_MARSHALLINGERROR;
+    uint32_t place = session_find(c->tree, c->entry->session);
+    struct session *session = &c->tree->sessions.at[place];
+    if (!place || memcmp(opening.password, session->password, TREE_PASSWORD_SIZE) != 0)
+        return ZK_SESSIONEXPIRED;
+    session->timeout_ms = opening.timeout_ms;
+    session->server = tree_server_of(c->entry->life);
+    session->moves++;
+    return ZK_OK;
+}
+
+/* Who asks is there, and asks where it is. */
+static int32_t check_session(const struct context *c) {
+    uint32_t place = session_find(c->tree, c->entry->session);
+    if (!place) return ZK_SESSIONEXPIRED;
+    uint8_t server = c->tree->sessions.at[place].server;
+    return server == tree_server_of(c->entry->life) ? ZK_OK : ZK_SESSIONMOVED;
+}
+
+static int32_t check_expiry(const struct context *c) {
+    struct tree_expiry expiry;
+    uint32_t place = session_find(c->tree, c->entry->session);
+    if (!place) return ZK_SESSIONEXPIRED;
+    if (!tree_read_expiry(c->entry->body, &expiry)) return ZK_MARSHALLINGERROR;
+    bool stands =
+        expiry.term == c->zxid >> 32 && (uint32_t)expiry.moves == c->tree->sessions.at[place].moves;
+    return stands ? ZK_OK : ZK_SESSIONMOVED;
 }
 
 static int32_t close_session(const struct context *c) {
     struct tree *tree = c->tree;
+    int32_t err = c->entry->rules & TREE_EXPIRES ? check_expiry(c) : check_session(c);
+    if (err) return err;
     uint32_t place = session_find(tree, c->entry->session);
-    if (!place) return ZK_SESSIONEXPIRED;
     for (node_id id; (id = tree->sessions.at[place].owned);) {
         tree->name.used = 0;
         tree_path(tree, id, &tree->name);
@@ -262,31 +307,69 @@ void tree_perished(struct tree *tree, int64_t now, void (*each)(void *context, s
     tree->perishables = kept;
 }
 
+/* ---- Members ---- */
+
+void tree_configure(struct tree *tree, int64_t zxid, int64_t time, struct zk_text members) {
+    static const char version[] = "\nversion=%llx";
+    char text[sizeof version + 16];
+    struct zk_text path = zk_text_of("/zookeeper/config");
+    node_id id = tree_find(tree, path);
+    struct zk_text data = node_data(&tree->node[id]);
+    tree_forget_events(tree);
+    bool same = data.size > members.size && data.at[members.size] == '\n' &&
+                memcmp(data.at, members.at, (size_t)members.size) == 0;
+    if (same || !members.size) return;
+    int size = snprintf(text, sizeof text, version, (unsigned long long)zxid);
+    tree->name.used = 0;
+    bytes_add(&tree->name, members.at, (size_t)members.size);
+    bytes_add(&tree->name, text, (size_t)size);
+    data = (struct zk_text){(const char *)tree->name.at, (int32_t)tree->name.used};
+    tree->zxid = zxid;
+    change_data(tree, id, path, data, zxid, time);
+    changes_keep(tree);
+}
+
 /* ---- Any entry ---- */
 
 static int32_t apply_request(const struct context *c, struct bytes *reply) {
-    int32_t number = c->entry->op;
-    if (!session_find(c->tree, c->entry->session)) return ZK_SESSIONEXPIRED;
+    int32_t number = c->entry->op, err = check_session(c);
+    if (err) return err;
     if (number == ZK_OP_MULTI) return multi(c, reply);
     const struct zk_op *op = zk_op_of(number);
     struct zk_in body = c->entry->body;
     union zk_request request = {.create_ttl.ttl = 0};
     union zk_response response;
     if (!op || !op->request->read(&body, &request)) return ZK_MARSHALLINGERROR;
-    int32_t err = operate(c, number, &request, &response);
+    if (number == ZK_OP_SYNC) return zk_write_text(reply, request.sync.path), ZK_OK;
+    err = operate(c, number, &request, &response);
     if (!err) op->response->write(reply, &response);
     return err;
 }
+
+/* Whether it is that server's next.  What is not has been here before, or one before it is missing:
+ * then that one is put forward again, and this one with it. */
+static bool is_next(struct tree *tree, const struct tree_entry *entry) {
+    struct tree_origin *origin = &tree->origin[tree_server_of(entry->life)];
+    uint64_t before = origin->life == entry->life ? origin->number : 0;
+    if (!entry->life) return true;
+    if (entry->number != before + 1) return false;
+    *origin = (struct tree_origin){entry->life, entry->number};
+    return true;
+}
+
+static bool changes_the_tree(int32_t op) { return op != ZK_OP_SYNC && op != TREE_OP_ATTACH; }
 
 int32_t tree_apply(struct tree *tree, int64_t zxid, const struct tree_entry *entry,
                    struct bytes *reply) {
     struct context c = {tree, entry, zxid};
     int32_t err, own = tree->rules;
     tree_forget_events(tree);
-    tree->zxid = zxid;
+    if (!is_next(tree, entry)) return TREE_AGAIN;
+    if (changes_the_tree(entry->op)) tree->zxid = zxid;
     tree->rules = entry->rules;
     switch (entry->op) {
     case ZK_OP_CREATE_SESSION: err = open_session(&c); break;
+    case TREE_OP_ATTACH: err = attach_session(&c); break;
     case ZK_OP_CLOSE_SESSION: err = close_session(&c); break;
     case ZK_OP_DELETE_CONTAINER: err = delete_container(&c); break;
     default: err = apply_request(&c, reply);

@@ -5,7 +5,7 @@
 #include "base/grow.h"
 #include "tree/tree.h"
 
-#define MAGIC "conclave tree 1\n"
+#define MAGIC "conclave tree 2\n"
 enum { MAGIC_SIZE = sizeof MAGIC - 1, PIECE = 1 << 16, TEXT_MAX = 1 << 30 };
 
 #define NODE_NUMBERS(F)                                                                            \
@@ -39,6 +39,15 @@ static void write_i64(struct bytes *out, int64_t value) {
     zk_store_i64(bytes_extend(out, sizeof value), &value);
 }
 
+static void write_origins(const struct tree *tree, struct bytes *out) {
+    for (uint32_t i = 0; i < TREE_SERVERS_MAX; i++) {
+        if (!tree->origin[i].life) continue;
+        write_i64(out, (int64_t)tree->origin[i].life);
+        write_i64(out, (int64_t)tree->origin[i].number);
+    }
+    write_i64(out, 0);
+}
+
 static void write_sessions(const struct tree *tree, struct sink *sink) {
     const struct sessions *s = &tree->sessions;
     zk_write_i32(&sink->out, (int32_t)s->count);
@@ -47,6 +56,8 @@ static void write_sessions(const struct tree *tree, struct sink *sink) {
         if (!session->id) continue;
         write_i64(&sink->out, session->id);
         zk_write_i32(&sink->out, session->timeout_ms);
+        zk_write_i32(&sink->out, session->server);
+        zk_write_i32(&sink->out, (int32_t)session->moves);
         memcpy(bytes_extend(&sink->out, TREE_PASSWORD_SIZE), session->password, TREE_PASSWORD_SIZE);
         flush(sink, PIECE);
     }
@@ -79,6 +90,7 @@ int tree_save(const struct tree *tree, tree_write_fn *write, void *context) {
     struct sink sink = {.write = write, .context = context};
     memcpy(bytes_extend(&sink.out, MAGIC_SIZE), MAGIC, MAGIC_SIZE);
     write_i64(&sink.out, tree->zxid);
+    write_origins(tree, &sink.out);
     write_sessions(tree, &sink);
     write_acls(tree, &sink);
     zk_write_i32(&sink.out, (int32_t)tree->nodes);
@@ -130,16 +142,28 @@ static int64_t read_i64(struct source *source) {
     return value;
 }
 
+static bool read_origins(struct tree *tree, struct source *source) {
+    for (int i = 0; i <= TREE_SERVERS_MAX; i++) {
+        uint64_t life = (uint64_t)read_i64(source);
+        if (!life) return !source->why;
+        tree->origin[tree_server_of(life)] = (struct tree_origin){life, (uint64_t)read_i64(source)};
+    }
+    return fail(source, "there are too many servers");
+}
+
 static bool read_sessions(struct tree *tree, struct source *source) {
     int32_t count = read_i32(source);
     for (int32_t i = 0; i < count && !source->why; i++) {
         unsigned char password[TREE_PASSWORD_SIZE];
         int64_t id = read_i64(source);
-        int32_t timeout_ms = read_i32(source);
+        int32_t timeout_ms = read_i32(source), server = read_i32(source);
+        int32_t moves = read_i32(source);
         if (!take(source, password, sizeof password)) return false;
         if (!node_is_ephemeral(&(struct node){.owner = id}) || session_find(tree, id))
             return fail(source, "a session is there twice, or is none");
-        session_add(tree, id, timeout_ms, password);
+        uint32_t place = session_add(tree, id, timeout_ms, password);
+        tree->sessions.at[place].server = (uint8_t)server;
+        tree->sessions.at[place].moves = (uint32_t)moves;
     }
     return !source->why;
 }
@@ -255,7 +279,7 @@ int tree_load(struct tree *tree, tree_read_fn *read, void *context, const char *
     if (memcmp(magic, MAGIC, MAGIC_SIZE) != 0) fail(&source, "it is no tree");
     tree->zxid = read_i64(&source);
     bytes_reserve(&source.path, 1); /* the root's is empty, but somewhere */
-    if (read_sessions(tree, &source) && read_acls(tree, &source)) {
+    if (read_origins(tree, &source) && read_sessions(tree, &source) && read_acls(tree, &source)) {
         int32_t count = read_i32(&source);
         if (count < 1) fail(&source, "there is no root");
         if (!source.why) table_reserve(&tree->index, count < 1 << 24 ? (uint32_t)count : 1 << 24);

@@ -79,7 +79,9 @@ struct session {
     int64_t id; /* 0: the place is free */
     int32_t timeout_ms;
     unsigned char password[TREE_PASSWORD_SIZE];
-    node_id owned; /* the first of its ephemeral nodes; of a free place: the next one */
+    uint8_t server; /* that it is connected to; requests from elsewhere are not its own any more */
+    uint32_t moves; /* how often it has come to a server again */
+    node_id owned;  /* the first of its ephemeral nodes; of a free place: the next one */
     uint32_t owned_count;
 };
 
@@ -124,7 +126,8 @@ enum tree_rules {
     TREE_EXTENDED_TYPES = 1, /* nodes with a ttl */
     TREE_ENFORCE_QUOTA = 2,
     TREE_SKIP_ACL = 4,
-    TREE_X509 = 8, /* certificates are looked at, so ACLs may name them */
+    TREE_X509 = 8,     /* certificates are looked at, so ACLs may name them */
+    TREE_EXPIRES = 16, /* a session's end is the leader's decision, not its own: body as below */
 };
 
 /* What a change looks like from outside: one of ZK_NODE_CREATED, _DELETED and _DATA_CHANGED.  The
@@ -134,6 +137,15 @@ struct tree_event {
     size_t path_at, path_size; /* in tree.texts */
     uint32_t acl, parent_acl;  /* who may know */
 };
+
+/* Servers number what they put forward, and put it forward again when they cannot know whether it
+ * got through: only the number that is next does anything. */
+struct tree_origin {
+    uint64_t life;   /* of a server's process: random, and the server's number in the lowest byte */
+    uint64_t number; /* of the last entry of it that was applied */
+};
+enum { TREE_SERVERS_MAX = 256 };
+static inline uint8_t tree_server_of(uint64_t life) { return (uint8_t)life; }
 
 struct undo;
 
@@ -149,8 +161,9 @@ struct tree {
     struct table index;
     struct sessions sessions;
     struct acl_lists acls;
-    struct bytes texts;         /* paths of events */
-    struct bytes scratch, name; /* what is being built */
+    struct tree_origin origin[TREE_SERVERS_MAX]; /* by server */
+    struct bytes texts;                          /* paths of events */
+    struct bytes scratch, name;                  /* what is being built */
     struct tree_event *event;
     size_t events, event_room;
     struct undo *undo;
@@ -173,8 +186,14 @@ node_id tree_walk(const struct tree *tree, node_id top, node_id id, uint32_t *up
 
 /* ---- Entries ---- */
 
+enum {                       /* operations that no client can ask for by number */
+       TREE_OP_ATTACH = -12, /* the session is at this server now; body as that of its creation */
+};
+
 struct tree_entry {  /* what goes through the log */
-    int64_t time;    /* ms since 1970, of the server that proposed it */
+    int64_t time;    /* ms since 1970, of the leader; it comes first, for the leader to write it */
+    uint64_t life;   /* of the server that put it forward, 0: nobody's */
+    uint64_t number; /* among that server's */
     int64_t session; /* who asks; 0: the server itself */
     struct zk_clients identities;
     int32_t rules;
@@ -182,14 +201,28 @@ struct tree_entry {  /* what goes through the log */
     struct zk_in body; /* the request, as the client sent it */
 };
 
+/* What a leader knew when it decided that a session has expired.  In another term, or if the
+ * session has come back meanwhile, it does not count. */
+struct tree_expiry {
+    int64_t term;
+    int32_t moves;
+};
+enum { TREE_EXPIRY_SIZE = 12 };
+void tree_store_expiry(unsigned char to[TREE_EXPIRY_SIZE], const struct tree_expiry *expiry);
+bool tree_read_expiry(struct zk_in in, struct tree_expiry *expiry);
+
 size_t tree_entry_size(const struct tree_entry *entry);
 void tree_store_entry(unsigned char *to, const struct tree_entry *entry);
 bool tree_read_entry(struct zk_in *in, struct tree_entry *entry);
 
-/* Applies it, writes the body of the reply (or nothing) and returns an error or ZK_OK.  What it
- * changed is in tree->event until the next. */
+/* Applies it, writes the body of the reply (or nothing) and returns an error or ZK_OK, or
+ * TREE_AGAIN: it is not the next of its server.  What it changed is in tree->event until the next.
+ */
+enum { TREE_AGAIN = 1 };
 int32_t tree_apply(struct tree *tree, int64_t zxid, const struct tree_entry *entry,
                    struct bytes *reply);
+/* The members of the ensemble, for all to read in /zookeeper/config. */
+void tree_configure(struct tree *tree, int64_t zxid, int64_t time, struct zk_text members);
 /* The zxid of the next entry: the term above, a count below. */
 static inline int64_t tree_next_zxid(const struct tree *tree, uint64_t term) {
     int64_t first = (int64_t)(term << 32);

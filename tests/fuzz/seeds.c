@@ -8,13 +8,14 @@
 #include "fuzz_tree.h"
 #include "raft/log.h"
 #include "raft/snapshot.h"
+#include "raft/window.h"
 
 enum { SESSION = 1, SEGMENT_BYTES = 2048 };
 
 static const char *corpus;
 static struct tree tree;
 static struct bytes entries; /* each behind its size, as fuzz_entry.c wants them */
-static struct alone raft;
+static struct window window;
 
 static void keep(const char *target, const char *name, const void *bytes, size_t size) {
     char path[512];
@@ -39,8 +40,8 @@ static void add(int32_t op, struct zk_in body) {
     to[0] = (unsigned char)(size >> 8);
     to[1] = (unsigned char)size;
     tree_store_entry(to + 2, &entry);
-    tree_store_entry(alone_room(&raft, size), &entry);
-    alone_propose(&raft, size);
+    tree_store_entry(window_room(&window, size), &entry);
+    window_add(&window, 1, RAFT_NORMAL, size);
     cv_assert(tree_apply(&tree, tree.zxid + 1, &entry, &reply) == ZK_OK);
     bytes_close(&reply);
     bytes_close(&identities);
@@ -95,29 +96,38 @@ static int ignore(void *context, const struct raft_batch *batch) {
     return (void)context, (void)batch, 0;
 }
 
-/* Two batches; the first byte asks for checksums to be put right, as fuzz_log.c does. */
-static void keep_log(void) {
+/* A log in a new directory, closed, as a file behind the byte that asks for checksums to be put
+ * right, as fuzz_log.c does. */
+static void keep_log(const char *name, const struct raft_batch *batch, size_t batches,
+                     size_t more) {
     struct log log = {.segment_bytes = SEGMENT_BYTES};
-    struct raft_batch batch;
     unsigned char file[1 + SEGMENT_BYTES] = {3};
     bool cut;
     fuzz_file("none", "", 0);
-    cv_assert(log_open(&log, fuzz_directory, fuzz_path, 0, ignore, NULL, &cut) == 0);
-    cv_assert(alone_to_save(&raft, &batch) && log_append(&log, &batch) == 0);
-    batch = (struct raft_batch){.first = log.next,
-                                .term = 2,
-                                .count = 1,
-                                .bytes = (const unsigned char *)"\1\0\0\0x",
-                                .size = 5};
-    cv_assert(log_append(&log, &batch) == 0);
-    size_t used = log.segments == 1 ? log.at : SEGMENT_BYTES;
+    cv_assert(log_open(&log, fuzz_directory, fuzz_path, 0, 0, ignore, NULL, &cut) == 0);
+    for (size_t i = 0; i < batches; i++) cv_assert(log_append(&log, &batch[i]) == 0);
+    cv_assert(log.segments == 1 && log.end.at + 500 < sizeof file);
+    size_t used = log.end.at;
     log_close(&log);
     int segment = openat(fuzz_directory, "log.0000000000000001", O_RDONLY | O_CLOEXEC);
     cv_assert(segment >= 0 && read(segment, file + 1, SEGMENT_BYTES) > 0);
     close(segment);
-    keep("log", "whole", file, 1 + used);
-    keep("log", "torn", file, used - 20);
-    keep("log", "room-left", file, sizeof file);
+    keep("log", name, file, (size_t)((long)used + 1 + more));
+}
+
+static void keep_logs(void) {
+    struct raft_batch batch[4];
+    window_read(&window, 1, SIZE_MAX, &batch[0]);
+    uint64_t last = raft_batch_last(&batch[0]);
+    const unsigned char *text = (const unsigned char *)"\1\0\0\0x\1\0\0\0y";
+    batch[0].committed = last;
+    batch[1] = (struct raft_batch){last + 1, 2, last, 2, RAFT_NORMAL, text, 10};
+    batch[2] = (struct raft_batch){last + 2, 3, last, 1, RAFT_CONFIG, text, 5}; /* replaces */
+    batch[3] = (struct raft_batch){last + 3, 3, last + 2, 1, RAFT_NORMAL, text, 5};
+    keep_log("whole", batch, 1, 0);
+    keep_log("torn", batch, 1, -20);
+    keep_log("room-left", batch, 1, 500);
+    keep_log("replaced", batch, 4, 0);
 }
 
 static void keep_snapshot(const struct bytes *image) {
@@ -138,7 +148,7 @@ int main(int count, char **arguments) {
     struct bytes image = {0};
     if (count != 2) return 2;
     corpus = arguments[1];
-    alone_open(&raft, 1, 0);
+    window_open(&window, 0);
     cv_assert(tree_open(&tree, 1) == 0 && tree_save(&tree, fuzz_write, &image) == 0);
     keep("tree_image", "new", image.at, image.used);
     make_tree();
@@ -146,7 +156,7 @@ int main(int count, char **arguments) {
     cv_assert(tree_save(&tree, fuzz_write, &image) == 0);
     keep("tree_image", "one-of-everything", image.at, image.used);
     keep("entry", "one-of-everything", entries.at, entries.used);
-    keep_log();
+    keep_logs();
     keep_snapshot(&image);
     return 0;
 }

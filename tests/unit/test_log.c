@@ -1,10 +1,11 @@
 /* The log on disk: what was appended is there again, whatever happened to the files is noticed. */
 #include <inttypes.h>
 
+#include "base/crc32c.h"
 #include "file_help.h"
 #include "raft/log.h"
 
-enum { SEGMENT = 4096, SEGMENT_HEADER = 40, BATCH_HEADER = 32 };
+enum { SEGMENT = 4096, SEGMENT_HEADER = 72, BATCH_HEADER = 48 };
 #define FIRST_SEGMENT "log.0000000000000001"
 
 /* ---- Batches ---- */
@@ -21,6 +22,7 @@ static struct raft_batch batch_from(uint64_t first) {
     }
     return (struct raft_batch){.first = first,
                                .term = 1 + first / 8,
+                               .committed = first + count - 1,
                                .count = count,
                                .bytes = bytes.at,
                                .size = bytes.used};
@@ -29,6 +31,15 @@ static struct raft_batch batch_from(uint64_t first) {
 static uint64_t size_on_disk(uint64_t first) {
     return (BATCH_HEADER + batch_from(first).size + 7) / 8 * 8;
 }
+
+/* The first entry of the batch that an entry is in, if batches follow each other from 1 on. */
+static uint64_t first_of(uint64_t index) {
+    uint64_t first = 1;
+    while (first + batch_from(first).count <= index) first += batch_from(first).count;
+    return first;
+}
+
+static uint64_t term_of(uint64_t index) { return index ? batch_from(first_of(index)).term : 0; }
 
 /* ---- Opening ---- */
 
@@ -39,13 +50,21 @@ struct replayed {
 
 static int check_batch(void *context, const struct raft_batch *batch) {
     struct replayed *r = context;
-    struct raft_batch expected = batch_from(batch->first);
+    uint64_t first = batch->first;
+    struct raft_entry entry;
+    size_t at = 0;
+    /* The first one comes without what is before `after`; then its count gives it away. */
+    if (first == r->after + 1 && batch->count != batch_from(first).count) first = first_of(first);
+    struct raft_batch expected = batch_from(first);
+    for (; first < batch->first; first++) assert_true(raft_next(&expected, &at, &entry));
     if (r->next) assert_int_equal(batch->first, r->next);
-    assert_int_equal(batch->count, expected.count);
+    assert_true(batch->first > r->after);
+    assert_int_equal(raft_batch_last(batch), raft_batch_last(&expected));
+    assert_int_equal(batch->committed, raft_batch_last(&expected));
     assert_int_equal(batch->term, expected.term);
-    assert_int_equal(batch->size, expected.size);
-    assert_memory_equal(batch->bytes, expected.bytes, expected.size);
-    assert_true(batch->first + batch->count > r->after + 1);
+    assert_int_equal(batch->kind, RAFT_NORMAL);
+    assert_int_equal(batch->size, expected.size - at);
+    assert_memory_equal(batch->bytes, expected.bytes + at, batch->size);
     r->next = batch->first + batch->count;
     r->batches++;
     return 0;
@@ -55,7 +74,7 @@ static int open_log(struct log *log, const struct place *place, uint64_t after, 
                     struct replayed *r) {
     *log = (struct log){.segment_bytes = SEGMENT, .no_sync = true, .read_only = log->read_only};
     *r = (struct replayed){.after = after};
-    return log_open(log, place->directory, place->path, after, check_batch, r, cut);
+    return log_open(log, place->directory, place->path, after, term_of(after), check_batch, r, cut);
 }
 
 /* Opens it as it must be: whole, up to but not including an entry. */
@@ -65,13 +84,13 @@ static void open_whole(struct log *log, const struct place *place, uint64_t next
     log->read_only = false;
     if (open_log(log, place, 0, &cut, &r) != 0) fail_msg("%s", log->message);
     assert_false(cut);
-    assert_int_equal(log->next, next);
+    assert_int_equal(log->end.next, next);
     if (next > 1) assert_int_equal(r.next, next);
 }
 
 static void append(struct log *log, unsigned batches) {
     while (batches--) {
-        struct raft_batch batch = batch_from(log->next);
+        struct raft_batch batch = batch_from(log->end.next);
         assert_int_equal(log_append(log, &batch), 0);
     }
 }
@@ -82,11 +101,11 @@ static uint64_t make(const struct place *place, unsigned batches, uint64_t *begi
     open_whole(&log, place, 1);
     for (unsigned i = 0; i < batches; i++) {
         if (log.file < 0 && begins) begins[i] = SEGMENT_HEADER;
-        if (log.file >= 0 && begins) begins[i] = log.at;
+        if (log.file >= 0 && begins) begins[i] = log.end.at;
         append(&log, 1);
     }
-    if (begins) begins[batches] = log.at;
-    uint64_t next = log.next;
+    if (begins) begins[batches] = log.end.at;
+    uint64_t next = log.end.next;
     log_close(&log);
     return next;
 }
@@ -111,7 +130,7 @@ static void what_was_appended_is_replayed(void **state) {
     for (unsigned round = 0; round < 30; round++) {
         open_whole(&log, &place, next);
         append(&log, round);
-        next = log.next;
+        next = log.end.next;
         log_close(&log);
     }
     assert_in_range(each_file(&place, NULL), 5, 100);
@@ -119,7 +138,7 @@ static void what_was_appended_is_replayed(void **state) {
     bool cut;
     for (uint64_t after = 0; after < next; after++) { /* from each entry on */
         assert_int_equal(open_log(&log, &place, after, &cut, &r), 0);
-        assert_int_equal(log.next, next);
+        assert_int_equal(log.end.next, next);
         assert_int_equal(r.batches > 0, after < next - 1);
         log_close(&log);
     }
@@ -135,7 +154,7 @@ static void a_batch_may_be_larger_than_a_segment(void **state) {
     log.segment_bytes = 64; /* less than any batch needs */
     append(&log, 10);
     assert_int_equal(log.segments, 10);
-    uint64_t next = log.next;
+    uint64_t next = log.end.next;
     log_close(&log);
     open_whole(&log, &place, next);
     log_close(&log);
@@ -153,14 +172,14 @@ static void segments_are_trimmed_when_all_in_them_is_old(void **state) {
     open_whole(&log, &place, next);
     size_t segments = log.segments;
     assert_true(segments > 4);
-    uint64_t third = log.segment[2].first;
+    uint64_t third = log.segment[2].next;
     assert_int_equal(log_trim(&log, third - 2), 0); /* the second still has one */
     assert_int_equal(log.segments, segments - 1);
     assert_int_equal(log_trim(&log, third - 1), 0);
     assert_int_equal(log.segments, segments - 2);
     assert_int_equal(each_file(&place, NULL), segments - 2);
     append(&log, 1); /* goes on where it was */
-    next = log.next;
+    next = log.end.next;
     log_close(&log);
     assert_int_equal(open_log(&log, &place, third - 1, &cut, &r), 0);
     assert_int_equal(r.next, next);
@@ -183,15 +202,15 @@ static void a_snapshot_may_be_newer_than_the_log(void **state) {
     uint64_t last = make(&place, 10, NULL) - 1, after = last + 50;
     assert_int_equal(open_log(&log, &place, after, &cut, &r), 0);
     assert_int_equal(r.batches, 0);
-    assert_int_equal(log.next, after + 1);
+    assert_int_equal(log.end.next, after + 1);
     append(&log, 3);
-    uint64_t next = log.next;
+    uint64_t next = log.end.next;
     log_close(&log);
     assert_int_equal(open_log(&log, &place, after, &cut, &r), 0);
     assert_int_equal(r.batches, 3);
-    assert_int_equal(log.next, next);
+    assert_int_equal(log.end.next, next);
     log_close(&log);
-    expect_refused(&place, last, "are missing"); /* there is no way without that snapshot */
+    expect_refused(&place, last, "entries are missing"); /* there is no way without that snapshot */
     place_close(&place);
 }
 
@@ -222,10 +241,10 @@ static void expect_cut(const struct place *place, uint64_t next, bool is_torn) {
     bool cut;
     if (open_log(&log, place, 0, &cut, &r) != 0) fail_msg("%s", log.message);
     assert_int_equal(cut, is_torn);
-    assert_int_equal(log.next, next);
+    assert_int_equal(log.end.next, next);
     assert_int_equal(r.next, next);
     append(&log, 2);
-    next = log.next;
+    next = log.end.next;
     log_close(&log);
     open_whole(&log, place, next);
     log_close(&log);
@@ -346,7 +365,7 @@ static void an_earlier_segment_has_no_torn_end(void **state) {
     place_open(&place);
     uint64_t next = make(&place, 120, NULL), at = SEGMENT_HEADER, first = 1;
     open_whole(&log, &place, next);
-    uint64_t second = log.segment[1].first;
+    uint64_t second = log.segment[1].next;
     assert_true(log.segments > 2);
     log_close(&log);
     while (first + batch_from(first).count < second) {
@@ -359,9 +378,9 @@ static void an_earlier_segment_has_no_torn_end(void **state) {
         expect_damage(&place, FIRST_SEGMENT, &file, i, why);
     memset(file.at + at, 0, file.used - at);
     file_write(&place, FIRST_SEGMENT, file.at, file.used);
-    expect_refused(&place, 0, "are missing");
+    expect_refused(&place, 0, "entries are missing");
     file_write(&place, FIRST_SEGMENT, file.at, at); /* cut short */
-    expect_refused(&place, 0, "are missing");
+    expect_refused(&place, 0, "entries are missing");
     file_write(&place, FIRST_SEGMENT, "", 0);
     expect_refused(&place, 0, "is too short");
     bytes_close(&file);
@@ -376,10 +395,10 @@ static void a_missing_segment_is_noticed(void **state) {
     place_open(&place);
     uint64_t next = make(&place, 120, NULL);
     open_whole(&log, &place, next);
-    uint64_t second = log.segment[1].first, third = log.segment[2].first;
+    uint64_t second = log.segment[1].sequence;
     log_close(&log);
     snprintf(name, sizeof name, "log.%016" PRIx64, second);
-    snprintf(why, sizeof why, "entries %" PRIu64 " to %" PRIu64 " are missing", second, third - 1);
+    snprintf(why, sizeof why, "%s: is missing", name);
     struct bytes kept = file_read(&place, name);
     remove_file(place.directory, name);
     expect_refused(&place, 0, why);
@@ -389,6 +408,79 @@ static void a_missing_segment_is_noticed(void **state) {
     expect_refused(&place, 0, "header is damaged");
     bytes_close(&kept);
     bytes_close(&other);
+    place_close(&place);
+}
+
+/* ---- Forged ---- */
+
+/* Changes a number in the header of a batch, and puts its checksum right. */
+static void forge(const struct place *place, const struct bytes *file, uint64_t begin, size_t where,
+                  uint64_t value, size_t size) {
+    struct bytes copy = {0};
+    uint32_t entries, crc;
+    bytes_add(&copy, file->at, file->used);
+    unsigned char *batch = copy.at + begin;
+    memcpy(batch + where, &value, size);
+    memcpy(&entries, batch + 4, sizeof entries);
+    crc = crc32c(crc32c(0, copy.at + 16, 8), batch + 4, BATCH_HEADER - 4 + entries);
+    memcpy(batch, &crc, sizeof crc);
+    file_write(place, FIRST_SEGMENT, copy.at, copy.used);
+    bytes_close(&copy);
+}
+
+static void what_no_server_writes_is_refused(void **state) {
+    enum { FIRST = 8, TERM = 16, COMMITTED = 24, COUNT = 32, KIND = 36, BATCHES = 6 };
+    struct place place;
+    uint64_t begins[BATCHES + 1];
+    char why[64];
+    (void)state;
+    place_open(&place);
+    uint64_t next = make(&place, BATCHES, begins), begin = begins[BATCHES - 1];
+    uint64_t last = first_of(next - 1);
+    const struct {
+        size_t where;
+        uint64_t value;
+        size_t size;
+        const char *why;
+    } forgeries[] = {
+        {FIRST, last + 1, 8, "leaves out entries"},
+        {FIRST, UINT64_MAX, 8, "leaves out entries"},
+        {FIRST, last - 1, 8, "entries that were decided"},
+        {FIRST, 0, 8, "that were decided"},
+        {TERM, 0, 8, "an earlier term"},
+        {COMMITTED, next, 8, "that are not there"},
+        {COMMITTED, UINT64_MAX, 8, "that are not there"},
+        {COUNT, 0, 4, "what is no entry"},
+        {COUNT, UINT32_MAX, 4, "what is no entry"},
+        {KIND, RAFT_CONFIG + 1, 4, "what is no entry"},
+        {KIND, UINT32_MAX, 4, "what is no entry"},
+    };
+    struct bytes file = file_read(&place, FIRST_SEGMENT);
+    snprintf(why, sizeof why, "log.0000000000000001: the batch at offset %" PRIu64, begin);
+    for (size_t i = 0; i < sizeof forgeries / sizeof *forgeries; i++) {
+        forge(&place, &file, begin, forgeries[i].where, forgeries[i].value, forgeries[i].size);
+        expect_refused(&place, 0, forgeries[i].why);
+        expect_refused(&place, 0, why);
+        expect_refused(&place, 0, "'conclave recover'");
+        expect_refused(&place, 0, "start it with an empty one");
+    }
+    bytes_close(&file);
+    place_close(&place);
+}
+
+/* A snapshot that does not agree with what was decided is none of this log's. */
+static void a_snapshot_of_another_history_is_refused(void **state) {
+    struct place place;
+    struct log log = {0};
+    struct replayed r = {.after = 5};
+    bool cut;
+    (void)state;
+    place_open(&place);
+    make(&place, 10, NULL);
+    assert_int_equal(
+        log_open(&log, place.directory, place.path, 5, term_of(5) + 1, check_batch, &r, &cut), -1);
+    assert_non_null(strstr(log.message, "in the snapshot"));
+    log_close(&log);
     place_close(&place);
 }
 
@@ -423,7 +515,7 @@ static void examined_and_mended(void **state) {
     assert_int_equal(found.next, third);
     assert_int_equal(found.last, next - 1);
     assert_int_equal(found.at, begins[2]);
-    assert_int_equal(log_cut(&log, found.first, found.at), 0);
+    assert_int_equal(log_cut(&log, found.sequence, found.at), 0);
     log_close(&log);
     open_whole(&log, &place, third);
     append(&log, 1);
@@ -433,7 +525,7 @@ static void examined_and_mended(void **state) {
     file_write(&place, FIRST_SEGMENT, file.at, file.used);
     assert_int_equal(log_examine(&log, place.directory, place.path, note_finding, &found), 0);
     assert_int_equal(found.state, LOG_UNREADABLE);
-    assert_int_equal(log_set_aside(&log, found.first), 0);
+    assert_int_equal(log_set_aside(&log, found.sequence), 0);
     log_close(&log);
     assert_true(file_exists(&place, "damaged." FIRST_SEGMENT));
     open_whole(&log, &place, 1);
@@ -455,8 +547,8 @@ static void a_full_disk_loses_nothing(void **state) {
         uint64_t next = make(&place, 1, NULL);
         open_whole(&log, &place, next);
         limit_files(limit);
-        while (batch = batch_from(log.next), log_append(&log, &batch) == 0 && next < 500)
-            next = log.next;
+        while (batch = batch_from(log.end.next), log_append(&log, &batch) == 0 && next < 500)
+            next = log.end.next;
         limit_files(RLIM_INFINITY);
         assert_true(next < 500);
         assert_non_null(strstr(log.message, "cannot be written"));
@@ -464,9 +556,9 @@ static void a_full_disk_loses_nothing(void **state) {
         struct replayed r;
         bool cut;
         if (open_log(&log, &place, 0, &cut, &r) != 0) fail_msg("%s", log.message);
-        assert_int_equal(log.next, next);
+        assert_int_equal(log.end.next, next);
         append(&log, 3);
-        next = log.next;
+        next = log.end.next;
         log_close(&log);
         open_whole(&log, &place, next);
         log_close(&log);
@@ -486,6 +578,8 @@ int main(void) {
         cmocka_unit_test(damage_before_the_end_is_refused_at_any_byte),
         cmocka_unit_test(an_earlier_segment_has_no_torn_end),
         cmocka_unit_test(a_missing_segment_is_noticed),
+        cmocka_unit_test(what_no_server_writes_is_refused),
+        cmocka_unit_test(a_snapshot_of_another_history_is_refused),
         cmocka_unit_test(examined_and_mended),
         cmocka_unit_test(a_full_disk_loses_nothing),
     };

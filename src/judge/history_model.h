@@ -1,0 +1,40 @@
+/* What one copy of an object does: a node and a lock, one step at a time. */
+#ifndef CV_JUDGE_HISTORY_MODEL_H
+#define CV_JUDGE_HISTORY_MODEL_H
+
+#include "judge/history.h"
+
+enum { NODE_ABSENT = -1, LOCK_FREE = -1 };
+
+struct history_state {
+    int64_t value, version; /* of the node */
+    int64_t holder, token;  /* of the lock; the newest token */
+};
+
+static inline struct history_state history_state_first(void) {
+    return (struct history_state){NODE_ABSENT, 0, LOCK_FREE, -1};
+}
+
+/* What the object answers, and becomes. */
+enum history_outcome history_act(const struct history_operation *o, struct history_state *state);
+
+/* Whether it can answer as it did; the state is then the one after.  Of an operation whose outcome
+ * is not known: whether it can take effect. */
+bool history_step(const struct history_operation *o, struct history_state *state);
+
+static inline bool history_state_equal(const struct history_state *a,
+                                       const struct history_state *b) {
+    return a->value == b->value && a->version == b->version && a->holder == b->holder &&
+           a->token == b->token;
+}
+
+static inline bool history_sets_value(const struct history_operation *o) {
+    return o->action == HISTORY_WRITE || o->action == HISTORY_CAS ||
+           o->action == HISTORY_CAS_VALUE || o->action == HISTORY_CREATE;
+}
+
+static inline bool history_is_of_lock(const struct history_operation *o) {
+    return o->action == HISTORY_ACQUIRE || o->action == HISTORY_RELEASE;
+}
+
+#endif

@@ -1,0 +1,314 @@
+/* Frames between the servers of an ensemble. */
+#include "server/server.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are sent as they lie");
+_Static_assert(sizeof(struct raft_message) == 64, "without padding");
+
+enum peer_frame {
+    PEER_RAFT = 1, /* a message of the core, then its entries */
+    PEER_FORWARD,  /* the leader's term, then entries for it to put forward */
+    PEER_TOUCH,    /* sessions that have been heard of */
+};
+
+enum {
+    UNSENT_MAX = 4 << 20,      /* bytes that a link is given before it has taken some */
+    UNANSWERED_MAX = 16 << 20, /* bytes of entries that a member has not said it has */
+    APPEND_MAX = 1 << 20,      /* bytes of entries in one message */
+};
+
+/* ---- Sending ---- */
+
+void peers_send_with(struct server *s, const struct raft_message *m, const void *bytes,
+                     size_t size) {
+    struct bytes *out = link_begin(s->replica.links, m->to, PEER_RAFT);
+    if (!out) return; /* as good as lost on the way */
+    bytes_add(out, m, sizeof *m);
+    bytes_add(out, bytes, size);
+    link_end(s->replica.links, m->to);
+}
+
+void peers_send(struct server *s, const struct raft_message *m) { peers_send_with(s, m, NULL, 0); }
+
+static bool has_too_much(const struct server *s, const struct raft_peer *peer, uint8_t id) {
+    const struct replica *r = &s->replica;
+    struct raft_batch from, to;
+    if (link_unsent(r->links, id) > UNSENT_MAX) return true;
+    uint64_t first = peer->match > r->log.after ? peer->match + 1 : r->log.after + 1;
+    if (peer->mode != RAFT_STREAM || first >= peer->next || peer->next > window_last(&r->log))
+        return false;
+    window_read(&r->log, first, 1, &from);
+    window_read(&r->log, peer->next, 1, &to);
+    return to.bytes - from.bytes > UNANSWERED_MAX;
+}
+
+static void replicate_to(struct server *s, uint8_t id) {
+    struct replica *r = &s->replica;
+    struct raft_message m;
+    struct raft_batch batch;
+    while (!has_too_much(s, raft_peer(&r->raft, id), id) && raft_append_for(&r->raft, id, &m)) {
+        if (m.count) {
+            window_read(&r->log, m.index + 1, APPEND_MAX, &batch);
+            m.kind = (uint8_t)batch.kind;
+            m.count = batch.count;
+            peers_send_with(s, &m, batch.bytes, batch.size);
+        } else {
+            peers_send(s, &m);
+        }
+        raft_sent(&r->raft, &m);
+    }
+}
+
+void peers_replicate(struct server *s) {
+    const struct raft_config *config = &s->replica.raft.config;
+    if (!s->replica.links || !replica_leads(s)) return;
+    for (uint32_t i = 0; i < config->count; i++)
+        if (s->replica.up[config->at[i].id]) replicate_to(s, config->at[i].id);
+}
+
+bool peers_can_forward(const struct server *s) {
+    const struct replica *r = &s->replica;
+    return r->links && r->up[r->raft.leader] && link_unsent(r->links, r->raft.leader) <= UNSENT_MAX;
+}
+
+bool peers_forward(struct server *s, const struct raft_batch *batch) {
+    struct replica *r = &s->replica;
+    if (!peers_can_forward(s)) return false;
+    struct bytes *out = link_begin(r->links, r->raft.leader, PEER_FORWARD);
+    if (!out) return false;
+    bytes_add(out, &r->raft.term, sizeof r->raft.term);
+    bytes_add(out, batch->bytes, batch->size);
+    link_end(r->links, r->raft.leader);
+    return true;
+}
+
+void peers_touch(struct server *s, const int64_t *sessions, size_t count) {
+    struct replica *r = &s->replica;
+    struct bytes *out = r->links && count && r->up[r->raft.leader]
+                            ? link_begin(r->links, r->raft.leader, PEER_TOUCH)
+                            : NULL;
+    if (!out) return;
+    bytes_add(out, sessions, count * sizeof *sessions);
+    link_end(r->links, r->raft.leader);
+}
+
+void peers_flush(struct server *s) {
+    if (s->replica.links) links_flush(s->replica.links);
+}
+
+/* ---- Receiving: nothing that came is believed before it was looked at ---- */
+
+static bool is_whole(const struct raft_batch *batch) {
+    struct raft_entry entry;
+    uint32_t count = 0;
+    size_t at = 0;
+    while (raft_next(batch, &at, &entry)) count++;
+    return at == batch->size && count == batch->count;
+}
+
+/* The entries from an index on. */
+static struct raft_batch from_index(struct raft_batch batch, uint64_t index) {
+    struct raft_entry entry;
+    size_t at = 0;
+    uint32_t skipped = (uint32_t)(index - batch.first);
+    for (uint32_t i = 0; i < skipped; i++) raft_next(&batch, &at, &entry);
+    batch.first = index;
+    batch.count -= skipped;
+    batch.bytes += at;
+    batch.size -= at;
+    return batch;
+}
+
+static bool read_config(const struct raft_batch *batch, struct raft_config *config,
+                        struct raft_entry *entry) {
+    char why[256];
+    size_t at = 0;
+    struct settings *scratch = malloc(sizeof *scratch);
+    cv_assert(scratch);
+    bool good = batch->count == 1 && raft_next(batch, &at, entry) &&
+                members_read(entry->bytes, entry->size, config, scratch, why, sizeof why);
+    free(scratch);
+    return good;
+}
+
+/* False: no server of an ensemble would have sent it. */
+static bool take_message(struct server *s, uint64_t from, const unsigned char *bytes, size_t size) {
+    struct replica *r = &s->replica;
+    struct raft_message m;
+    struct raft_out out = {0};
+    struct raft_config config;
+    struct raft_entry members = {0};
+    if (size < sizeof m) return false;
+    memcpy(&m, bytes, sizeof m);
+    struct raft_batch batch = {.first = m.index + 1,
+                               .term = m.entries_term,
+                               .count = m.count,
+                               .kind = (enum raft_kind)m.kind,
+                               .bytes = bytes + sizeof m,
+                               .size = size - sizeof m};
+    if (m.type == RAFT_CHUNK || m.type == RAFT_CHUNKED) batch.size = 0;
+    bool is_config = m.type == RAFT_APPEND && m.kind == RAFT_CONFIG;
+    if (m.from != from || !is_whole(&batch)) return false;
+    if (is_config && !read_config(&batch, &config, &members)) return false;
+    if (!raft_receive(&r->raft, &m, is_config ? &config : NULL, &out)) return false;
+    if (out.take) {
+        struct raft_batch taken = from_index(batch, out.take_first);
+        cv_assert(window_append(&r->log, &taken));
+        if (is_config) members_take(r, members.bytes, members.size);
+        if (is_config) peers_update(s);
+    }
+    replica_perform(s, &out);
+    if (out.chunk) install_message(s, &m, bytes + sizeof m, size - sizeof m);
+    return true;
+}
+
+/* Entries that the clients of another server ask for. */
+static bool take_forwarded(struct server *s, uint64_t from, const unsigned char *bytes,
+                           size_t size) {
+    struct raft_batch batch = {.bytes = bytes + sizeof(uint64_t), .size = size - sizeof(uint64_t)};
+    struct raft_entry entry;
+    struct tree_entry parts;
+    uint64_t term;
+    if (size < sizeof term) return false;
+    memcpy(&term, bytes, sizeof term);
+    /* To the leader that it was, or is not yet: its sender notices, and puts it forward again. */
+    if (term != s->replica.raft.term || !replica_leads(s)) return true;
+    size_t at = 0;
+    while (raft_next(&batch, &at, &entry)) {
+        struct zk_in in = zk_in_of(entry.bytes, entry.size);
+        if (!tree_read_entry(&in, &parts) || tree_server_of(parts.life) != from) return false;
+        if (!replica_lead_entry(s, entry.bytes, entry.size)) return true;
+    }
+    server_wake(s);
+    return at == batch.size;
+}
+
+static bool take_touched(struct server *s, const unsigned char *bytes, size_t size) {
+    for (size_t at = 0; size - at >= sizeof(int64_t); at += sizeof(int64_t)) {
+        int64_t session;
+        memcpy(&session, bytes + at, sizeof session);
+        session_heard(s, session);
+    }
+    return size % sizeof(int64_t) == 0;
+}
+
+static void frame_came(void *owner, uint64_t from, uint32_t type, const unsigned char *bytes,
+                       size_t size) {
+    struct server *s = owner;
+    bool good = false;
+    server_read_clock(s);
+    switch (type) {
+    case PEER_RAFT: good = take_message(s, from, bytes, size); break;
+    case PEER_FORWARD: good = take_forwarded(s, from, bytes, size); break;
+    case PEER_TOUCH: good = take_touched(s, bytes, size); break;
+    }
+    if (!good) s->statistics.frames_refused++;
+}
+
+/* ---- Coming and going ---- */
+
+static void link_up(void *owner, uint64_t id) {
+    struct server *s = owner;
+    s->replica.up[id] = true;
+    raft_found(&s->replica.raft, (uint8_t)id);
+    server_wake(s);
+}
+
+static void link_down(void *owner, uint64_t id, enum link_reason reason) {
+    struct server *s = owner;
+    struct raft_out out = {0};
+    server_read_clock(s);
+    s->replica.up[id] = false;
+    if (reason == LINK_BROKEN) raft_lost(&s->replica.raft, (uint8_t)id);
+    if (reason == LINK_REFUSED) raft_gone(&s->replica.raft, (uint8_t)id, &out);
+    if (s->replica.raft.leader == id) s->replica.fed = s->replica.outbox.after;
+    replica_perform(s, &out);
+}
+
+static void link_came(void *owner, uint64_t id, bool here, uint64_t incarnation) {
+    (void)owner, (void)id, (void)here, (void)incarnation;
+}
+
+static void link_drained(void *owner, uint64_t id) {
+    (void)id;
+    server_wake(owner);
+}
+
+/* ---- Who they are ---- */
+
+void peers_update(struct server *s) {
+    struct replica *r = &s->replica;
+    struct settings *now = malloc(sizeof *now);
+    struct raft_config config;
+    char why[256];
+    cv_assert(now);
+    bool known =
+        members_read(r->members.text.at, r->members.text.used, &config, now, why, sizeof why) &&
+        config.count;
+    const struct settings *named = known ? now : &s->settings; /* who joins knows others by name */
+    for (uint32_t id = 1; id <= SETTINGS_ID_MAX; id++) {
+        const struct settings_member *m = NULL;
+        for (unsigned i = 0; i < named->member_count; i++)
+            if (named->members[i].id == (int32_t)id) m = &named->members[i];
+        if (id == r->raft.self) continue;
+        const char *problem = m ? links_set(r->links, id, m->host, m->peer_port) : NULL;
+        if (problem) server_say("error", "server %u at %s: %s", id, m->host, problem);
+        if (!m && r->linked[id]) {
+            links_drop(r->links, id);
+            r->up[id] = false;
+        }
+        r->linked[id] = m != NULL;
+    }
+    free(now);
+}
+
+static int open_credentials(struct server *s) {
+    const struct settings *set = &s->settings;
+    struct tls_files files = {set->peer_certificate, set->peer_key, "", set->peer_authorities};
+    if (*set->peer_secret)
+        s->peer_tls = tls_open_key(set->peer_secret, server_say);
+    else if (*set->peer_certificate)
+        s->peer_tls = tls_open(&files, TLS_CLIENTS_CERTIFIED, server_say);
+    else
+        return 0;
+    return s->peer_tls ? 0 : SERVER_EXIT_TLS;
+}
+
+int peers_open(struct server *s) {
+    struct replica *r = &s->replica;
+    struct settings_member *self = settings_member(&s->settings, r->raft.self);
+    if (!s->settings.member_count) return 0;
+    if (!self) {
+        server_say("error", "server %u is not among those of --ensemble", r->raft.self);
+        return SERVER_EXIT_NETWORK;
+    }
+    int status = open_credentials(s);
+    if (status) return status;
+    struct links_config config = {.loop = &s->loop,
+                                  .id = r->raft.self,
+                                  .ensemble = 0,
+                                  .incarnation = r->life,
+                                  .seed = r->life,
+                                  .tls = s->peer_tls,
+                                  .insecure = s->settings.insecure,
+                                  .say = server_say,
+                                  .owner = s,
+                                  .on_frame = frame_came,
+                                  .on_up = link_up,
+                                  .on_down = link_down,
+                                  .on_incoming = link_came,
+                                  .on_drained = link_drained};
+    r->links = links_open(&config);
+    const char *problem = links_listen(r->links, self->host, &self->peer_port);
+    if (problem) {
+        server_say("error", "%s:%d: cannot listen for other servers: %s", self->host,
+                   self->peer_port, problem);
+        return SERVER_EXIT_NETWORK;
+    }
+    peers_update(s);
+    return 0;
+}
+
+void peers_close(struct server *s) {
+    if (s->replica.links) links_close(s->replica.links);
+    s->replica.links = NULL;
+}

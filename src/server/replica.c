@@ -1,0 +1,362 @@
+/* The turn of a member: what was put forward goes to the leader, entries go to the others and to
+ * the disk, and what is decided comes out in its order. */
+#include "server/server.h"
+
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/rng.h"
+#include "store/data.h"
+
+enum {
+    BEAT_MS = 50,             /* a leader is heard that often */
+    SILENCE_MS = 500,         /* it is taken for gone after that; see raft.h */
+    TURN_MS = 150,            /* and then up to so much more */
+    UNAPPLIED_MAX = 64 << 20, /* bytes that a leader takes in before some are decided */
+    FEED_MAX = 1 << 20,       /* bytes at a time */
+    SAVE_MAX = 16 << 20,      /* bytes of one batch of the log */
+    AGAIN_US = 2000000,       /* what has not come back by then is put forward once more */
+};
+
+bool replica_leads(const struct server *s) { return s->replica.raft.role == RAFT_LEADER; }
+
+static bool is_alone(const struct server *s) { return !s->replica.links; }
+
+/* ---- Effects ---- */
+
+static void save_vote(struct server *s) {
+    struct replica *r = &s->replica;
+    r->vote.term = r->raft.term;
+    r->vote.server = r->raft.vote;
+    if (vote_write(&r->vote) == 0) return;
+    server_say("error", "%s", r->vote.message);
+    _exit(SERVER_EXIT_DISK); /* nothing may be said to anybody any more */
+}
+
+static void waited(uv_timer_t *timer) {
+    struct server *s = timer->data;
+    struct raft_out out = {0};
+    server_read_clock(s);
+    raft_waited(&s->replica.raft, &out);
+    replica_perform(s, &out);
+}
+
+static void beat(uv_timer_t *timer) {
+    struct server *s = timer->data;
+    struct raft_out out = {0};
+    raft_beat(&s->replica.raft, &out);
+    replica_perform(s, &out);
+}
+
+static void start_wait(struct server *s, enum raft_wait wait) {
+    struct replica *r = &s->replica;
+    if (wait == RAFT_AS_IT_WAS || is_alone(s)) return;
+    uint64_t ms = wait == RAFT_WAIT_SILENCE ? SILENCE_MS : rng_below(&r->rng, TURN_MS + 1);
+    uv_timer_start(&r->wait, waited, ms, 0);
+}
+
+/* The new leader says who is a member: its first entry. */
+static void add_config(struct server *s) {
+    struct replica *r = &s->replica;
+    const struct bytes *text = &r->members.text;
+    unsigned char *room = window_room(&r->log, text->used);
+    if (text->used) memcpy(room, text->at, text->used);
+    cv_assert(window_add(&r->log, r->raft.term, RAFT_CONFIG, text->used) == r->raft.last);
+}
+
+/* A config that was in the log may have been replaced by what was before it. */
+static void follow_members(struct server *s) {
+    struct replica *r = &s->replica;
+    if (r->members.mark == r->raft.config.mark || is_alone(s)) return;
+    cv_assert(r->former.mark == r->raft.config.mark);
+    struct members swap = r->members;
+    r->members = r->former;
+    r->former = swap;
+    peers_update(s);
+}
+
+static void leader_changed(struct server *s) {
+    struct replica *r = &s->replica;
+    r->leader_said = r->raft.leader;
+    r->term_said = r->raft.term;
+    r->leaderless_us = r->raft.leader ? 0 : s->clock_us;
+    r->fed = r->outbox.after;
+    if (is_alone(s)) return;
+    if (!r->raft.leader)
+        server_say("info", "no leader term=%llu", (unsigned long long)r->raft.term);
+    else
+        server_say("info", "%s leader=%u term=%llu last=%llu",
+                   replica_leads(s) ? "leading" : "following", r->raft.leader,
+                   (unsigned long long)r->raft.term, (unsigned long long)r->raft.last);
+    uv_timer_stop(&r->beat);
+    if (!replica_leads(s)) return;
+    uv_timer_start(&r->beat, beat, 0, BEAT_MS);
+    sessions_renew(s);
+}
+
+void replica_perform(struct server *s, const struct raft_out *out) {
+    struct replica *r = &s->replica;
+    if (out->save_vote) save_vote(s);
+    if (out->add_config) add_config(s);
+    start_wait(s, out->wait);
+    for (uint32_t i = 0; i < out->messages; i++) peers_send(s, &out->message[i]);
+    follow_members(s);
+    if (r->raft.leader != r->leader_said || r->raft.term != r->term_said) leader_changed(s);
+    server_wake(s);
+}
+
+/* ---- Putting forward ---- */
+
+unsigned char *replica_room(struct server *s, size_t most) {
+    return window_room(&s->replica.outbox, most);
+}
+
+void replica_propose(struct server *s, size_t size) {
+    window_add(&s->replica.outbox, 0, RAFT_NORMAL, size);
+    server_wake(s);
+}
+
+static size_t unapplied_bytes(const struct replica *r) {
+    struct raft_batch batch;
+    if (window_last(&r->log) == r->applied) return 0;
+    window_read(&r->log, r->applied + 1, 1, &batch);
+    return (size_t)(r->log.bytes.at + r->log.bytes.used - batch.bytes);
+}
+
+/* The leader's clock counts, so that times do not depend on who a client is connected to. */
+bool replica_lead_entry(struct server *s, const unsigned char *bytes, size_t size) {
+    struct replica *r = &s->replica;
+    if (!raft_propose(&r->raft, 1)) return false;
+    unsigned char *room = window_room(&r->log, size);
+    memcpy(room, bytes, size);
+    if (size >= sizeof s->now_ms) zk_store_i64(room, &s->now_ms);
+    cv_assert(window_add(&r->log, r->raft.term, RAFT_NORMAL, size) == r->raft.last);
+    return true;
+}
+
+static void lead_batch(struct server *s, const struct raft_batch *batch) {
+    struct raft_entry entry;
+    for (size_t at = 0; raft_next(batch, &at, &entry); s->replica.fed++)
+        if (!replica_lead_entry(s, entry.bytes, entry.size)) return;
+}
+
+static void feed(struct server *s) {
+    struct replica *r = &s->replica;
+    struct raft_batch batch;
+    bool overdue = s->clock_us - r->fed_us > AGAIN_US && r->fed > r->outbox.after;
+    if (r->fed_term != r->raft.term || overdue) r->fed = r->outbox.after;
+    while (r->raft.leader && r->fed < window_last(&r->outbox)) {
+        if (r->fed == r->outbox.after) r->fed_us = s->clock_us;
+        r->fed_term = r->raft.term;
+        window_read(&r->outbox, r->fed + 1, FEED_MAX, &batch);
+        if (!replica_leads(s)) {
+            if (!peers_forward(s, &batch)) return;
+            r->fed += batch.count;
+        } else {
+            if (r->raft.heir || unapplied_bytes(r) > UNAPPLIED_MAX) return;
+            lead_batch(s, &batch);
+        }
+    }
+}
+
+/* ---- What is decided ---- */
+
+static void apply_config(struct server *s, const struct raft_entry *entry) {
+    struct zk_text text = {(const char *)entry->bytes, (int32_t)entry->size};
+    tree_configure(&s->tree, tree_next_zxid(&s->tree, entry->term), s->now_ms, text);
+    commit_tell_watchers(s);
+}
+
+static void apply_decided(struct server *s) {
+    struct replica *r = &s->replica;
+    struct raft_entry entry;
+    while (r->applied < r->raft.committed) {
+        window_entry(&r->log, r->applied + 1, &entry);
+        r->applied++;
+        r->applied_term = entry.term;
+        if (entry.kind == RAFT_CONFIG)
+            apply_config(s, &entry);
+        else if (entry.size)
+            commit_apply(s, &entry);
+    }
+    /* What is applied and durable is kept for others for a while, unless there are none. */
+    uint64_t most = r->applied < r->raft.saved ? r->applied : r->raft.saved;
+    if (is_alone(s) && most > r->log.after) window_trim(&r->log, most);
+    size_t kept = install_is_sending(s) ? 4 * (size_t)REPLICA_KEPT
+                                        : REPLICA_KEPT; /* what comes behind it, too */
+    while (window_bytes(&r->log) > kept && r->log.after < most)
+        window_trim(&r->log, r->log.after + 1);
+    raft_trimmed(&r->raft, r->log.after);
+}
+
+/* ---- The disk ----
+ *
+ * One that answers at once is waited for: that is quicker than to ask a thread.  When it has been
+ * slow, the next batch is left to a thread, and everything else goes on meanwhile. */
+
+static void write_batch(uv_work_t *work) {
+    struct server *s = work->data;
+    uint64_t begun = uv_hrtime();
+    s->save_failed = log_append(&s->log, &s->batch) != 0;
+    s->save_us = (uv_hrtime() - begun) / 1000;
+}
+
+static void batch_saved(struct server *s) {
+    struct raft_out out = {0};
+    if (s->save_failed) {
+        server_say("error", "%s; what was not acknowledged may be lost, nothing else is",
+                   s->log.message);
+        _exit(SERVER_EXIT_DISK); /* nothing may be said to anybody any more */
+    }
+    server_read_clock(s);
+    summary_add(&s->statistics.syncs, s->save_us, 1);
+    s->statistics.log_bytes += s->batch.size;
+    if (s->save_us > (uint64_t)s->settings.sync_warning_ms * 1000) {
+        s->statistics.slow_syncs++;
+        server_say("warning", "the disk is slow: writing %u entries took %llu ms", s->batch.count,
+                   (unsigned long long)s->save_us / 1000);
+    }
+    raft_saved(&s->replica.raft, raft_batch_last(&s->batch), s->batch.term, &out);
+    replica_perform(s, &out);
+}
+
+static void batch_written(uv_work_t *work, int status) {
+    struct server *s = work->data;
+    (void)status;
+    s->saving = false;
+    batch_saved(s);
+    replica_turn(s);
+}
+
+static bool save(struct server *s) {
+    struct replica *r = &s->replica;
+    if (s->saving || r->raft.saved == r->raft.last) return false;
+    window_read(&r->log, r->raft.saved + 1, SAVE_MAX, &s->batch);
+    s->batch.committed = is_alone(s) ? raft_batch_last(&s->batch) : r->raft.committed;
+    s->save.data = s;
+    if (s->save_us <= (uint64_t)s->settings.sync_wait_us || s->stopping) {
+        write_batch(&s->save);
+        batch_saved(s);
+        return true;
+    }
+    s->saved_bytes.used = 0; /* the window may move while the thread writes */
+    bytes_add(&s->saved_bytes, s->batch.bytes, s->batch.size);
+    s->batch.bytes = s->saved_bytes.at;
+    s->saving = true;
+    uv_queue_work(&s->loop, &s->save, write_batch, batch_written);
+    return false;
+}
+
+/* ---- The turn ---- */
+
+bool replica_has_work(const struct server *s) {
+    const struct replica *r = &s->replica;
+    bool to_save = !s->saving && r->raft.saved < r->raft.last;
+    bool to_feed = r->raft.leader && !r->raft.heir && r->fed < window_last(&r->outbox) &&
+                   (replica_leads(s) || peers_can_forward(s));
+    return to_save || to_feed || r->applied < r->raft.committed;
+}
+
+void replica_turn(struct server *s) {
+    feed(s);
+    peers_replicate(s); /* the others' disks work while ours does */
+    peers_flush(s);
+    while (save(s)) continue;
+    apply_decided(s);
+    store_snapshot(s, false);
+    store_trim(s);
+    peers_replicate(s);
+    install_turn(s);
+    peers_flush(s);
+}
+
+/* ---- Beginning and end ---- */
+
+static void restore_log(struct server *s) {
+    struct replica *r = &s->replica;
+    struct raft_batch batch;
+    struct raft_config config;
+    struct settings *scratch = malloc(sizeof *scratch);
+    char why[256];
+    cv_assert(scratch);
+    for (uint64_t index = r->log.after + 1; index <= window_last(&r->log); index += batch.count) {
+        bool is_config;
+        struct raft_entry entry;
+        window_read(&r->log, index, SIZE_MAX, &batch);
+        is_config = batch.kind == RAFT_CONFIG && batch.size > RAFT_SIZE_BYTES;
+        if (is_config) {
+            window_entry(&r->log, index, &entry);
+            is_config = members_read(entry.bytes, entry.size, &config, scratch, why, sizeof why);
+        }
+        if (is_config) members_take(r, entry.bytes, entry.size);
+        raft_restore(&r->raft, batch.first, batch.count, batch.term, is_config ? &config : NULL);
+    }
+    free(scratch);
+}
+
+/* The members that the data knows of count more than those that settings name. */
+static int choose_members(struct server *s, struct raft_config *config) {
+    const struct settings *named = &s->settings;
+    struct replica *r = &s->replica;
+    struct bytes text = {0};
+    const char *problem = NULL;
+    bool known = members_of_tree(s, config);
+    if (!known) {
+        if (!named->join) members_write(named, &text);
+        members_set(&r->members, text.at, text.used);
+        bytes_close(&text);
+        *config = (struct raft_config){.mark = r->members.mark};
+        if (named->member_count && !named->join && !members_in_force(s, config))
+            return SERVER_EXIT_NETWORK;
+    }
+    if (known && config->count && !named->member_count)
+        problem = "belongs to a server of an ensemble: say which with --id and --ensemble";
+    if (!known && named->member_count > 1 && !named->join && r->applied)
+        problem = "was written by a server alone: start it with --ensemble and nobody but itself "
+                  "there, then add the others ('conclave ensemble add')";
+    if (problem) server_say("error", "%s: %s", named->data_dir, problem);
+    return problem ? SERVER_EXIT_DISK : 0;
+}
+
+int replica_open(struct server *s) {
+    struct replica *r = &s->replica;
+    struct raft_config config;
+    uint8_t self = s->settings.server_id > 0 ? (uint8_t)s->settings.server_id : 1;
+    cv_assert(getrandom(&r->life, sizeof r->life, 0) == sizeof r->life);
+    r->life = r->life << 8 | self;
+    rng_seed(&r->rng, r->life);
+    window_open(&r->outbox, 0);
+    if (vote_read(&r->vote, s->log_directory, s->settings.log_dir) != 0) {
+        server_say("error", "%s", r->vote.message);
+        return SERVER_EXIT_DISK;
+    }
+    int status = choose_members(s, &config);
+    if (status) return status;
+    if (!config.count && !s->settings.join)
+        config = (struct raft_config){.mark = config.mark, .count = 1, .at = {{self, 0, 1}}};
+    raft_open(&r->raft, self, r->vote.term, (uint8_t)r->vote.server);
+    raft_restore_base(&r->raft, r->log.after, r->base_term, &config);
+    restore_log(s);
+    return 0;
+}
+
+void replica_start(struct server *s) {
+    struct replica *r = &s->replica;
+    struct raft_out out = {0};
+    uv_timer_init(&s->loop, &r->wait);
+    uv_timer_init(&s->loop, &r->beat);
+    r->wait.data = r->beat.data = s;
+    r->leaderless_us = s->clock_us;
+    raft_begin(&r->raft, r->applied, &out);
+    replica_perform(s, &out);
+    if (is_alone(s)) replica_turn(s);
+}
+
+void replica_close(struct server *s) {
+    struct replica *r = &s->replica;
+    window_close(&r->log);
+    window_close(&r->outbox);
+    bytes_close(&r->members.text);
+    bytes_close(&r->former.text);
+    install_close(s);
+}

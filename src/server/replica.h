@@ -1,0 +1,118 @@
+/* This server's part in the ensemble: the consensus core with what it leaves to its owner, which
+ * are the bytes of entries, files, timers and links.  A server alone is an ensemble of one.
+ *
+ *   replica.c  the turn: what was put forward goes to the leader, entries go to the others and to
+ *              the disk, and what is decided comes out in order
+ *   peers.c    frames between servers
+ *   members.c  who they are, as text and as the core knows them
+ *   install.c  snapshots from and to other servers
+ *
+ * What clients of this server ask for is numbered and kept in the outbox until it comes back
+ * through the log.  Whenever there is a new leader, it is given all of the outbox once more; the
+ * tree knows the numbers, and what comes a second time does nothing.  So a client need not know
+ * that there was another leader. */
+#ifndef CV_SERVER_REPLICA_H
+#define CV_SERVER_REPLICA_H
+
+#include "base/rng.h"
+#include "net/link.h"
+#include "raft/log.h"
+#include "raft/raft.h"
+#include "raft/vote.h"
+#include "raft/window.h"
+#include "server/settings.h"
+
+struct server;
+
+enum { REPLICA_KEPT = 32 << 20 }; /* bytes of applied entries, for members that are behind */
+
+struct members {       /* as text, and hashed; those in force */
+    struct bytes text; /* lines of a zoo.cfg */
+    uint64_t mark;
+};
+
+struct replica {
+    struct raft raft;
+    struct window log;      /* entries that are not applied, and some before them, for others */
+    struct window outbox;   /* what was put forward here and is not applied, by number */
+    uint64_t life;          /* of this process: see struct tree_origin */
+    uint64_t fed, fed_term; /* the leader of that term has been given numbers up to this */
+    uint64_t fed_us;        /* when it was, or when one of them came back */
+    uint64_t applied, applied_term;
+    uint64_t base_term; /* at the start: of the entry before those in memory */
+    struct vote vote;
+    struct members members, former;
+    struct links *links;                                       /* NULL: alone */
+    bool linked[SETTINGS_ID_MAX + 1], up[SETTINGS_ID_MAX + 1]; /* by server: set; ready */
+    uint8_t leader_said;                                       /* in the log for people */
+    uint64_t term_said;
+    uint64_t leaderless_us; /* since when; 0: there is one */
+    uv_timer_t wait, beat;
+    struct rng rng;
+    struct install *install; /* snapshots on their way; NULL: none */
+    struct {                 /* reads that are to be as new as any write before them; see --reads */
+        uint64_t asked, done; /* numbers of questions to the leader, and of its answers */
+        uint64_t index;       /* that the answer waits for */
+    } fresh;
+};
+
+/* ---- replica.c ---- */
+
+int replica_open(struct server *server); /* 0, or an exit status; it has said why */
+void replica_close(struct server *server);
+void replica_start(struct server *server); /* the loop runs */
+/* Puts an entry of this server forward: room for it, then its size. */
+unsigned char *replica_room(struct server *server, size_t most);
+void replica_propose(struct server *server, size_t size);
+/* All that can be done now, and whether the disk was asked. */
+void replica_turn(struct server *server);
+/* Something waits for a turn. */
+bool replica_has_work(const struct server *server);
+bool replica_leads(const struct server *server);
+/* Carries out what the core wants. */
+void replica_perform(struct server *server, const struct raft_out *out);
+/* An entry of the log, put forward by any server; of a leader. */
+bool replica_lead_entry(struct server *server, const unsigned char *bytes, size_t size);
+void replica_hand_over(struct server *server);
+
+/* ---- peers.c ---- */
+
+int peers_open(struct server *server);
+void peers_close(struct server *server);
+void peers_send(struct server *server, const struct raft_message *message);
+void peers_send_with(struct server *server, const struct raft_message *message, const void *bytes,
+                     size_t size);
+/* Entries and news for all members that can take more. */
+void peers_replicate(struct server *server);
+bool peers_can_forward(const struct server *server);
+/* A part of the outbox; false: the leader can take no more now. */
+bool peers_forward(struct server *server, const struct raft_batch *batch);
+/* Sessions that were heard of here, to the leader. */
+void peers_touch(struct server *server, const int64_t *sessions, size_t count);
+void peers_flush(struct server *server);
+/* Addresses as the members in force have them. */
+void peers_update(struct server *server);
+
+/* ---- install.c ---- */
+
+void install_turn(struct server *server);
+bool install_is_sending(const struct server *server);
+void install_message(struct server *server, const struct raft_message *message,
+                     const unsigned char *bytes, size_t size);
+void install_close(struct server *server);
+
+/* ---- members.c ---- */
+
+/* False: it is no list of members, and `why` says why. */
+bool members_read(const unsigned char *text, size_t size, struct raft_config *config,
+                  struct settings *settings, char *why, size_t why_size);
+/* Those in force, as the core knows them; false: it has said what is wrong with them. */
+bool members_in_force(struct server *server, struct raft_config *config);
+/* Those that the tree has, in force from now on; false: it has none that make sense. */
+bool members_of_tree(struct server *server, struct raft_config *config);
+void members_write(const struct settings *settings, struct bytes *text);
+void members_set(struct members *members, const void *text, size_t size);
+/* New members: those before them are kept, should the entry that brought these be replaced. */
+void members_take(struct replica *replica, const void *text, size_t size);
+
+#endif
