@@ -127,7 +127,8 @@ void history_judge(const struct history *history, const struct history_rules *ru
         }
         if (value == UNKNOWN && result->verdict.value == HELD) {
             result->key = key;
-            verdict_set(&result->verdict, UNKNOWN, 0, "too much work: there was no end to it");
+            verdict_set(&result->verdict, UNKNOWN, 0, "too much work, given up after %llu steps",
+                        (unsigned long long)result->work);
         }
         forget_order(result);
     }

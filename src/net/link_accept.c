@@ -152,12 +152,13 @@ static void read_frames(struct incoming *incoming, const unsigned char *bytes, s
         const char *wrong = look_at(bytes + at, size - at, &missing);
         if (wrong) {
             end_because(incoming, wrong);
-        } else if (missing) {
+            return;
+        }
+        if (missing) {
             bytes_add(&incoming->in, bytes + at, size - at);
             return;
-        } else {
-            at += hand_over(incoming, bytes + at);
         }
+        at += hand_over(incoming, bytes + at);
     }
 }
 

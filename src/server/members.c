@@ -119,7 +119,32 @@ bool members_read(const unsigned char *text, size_t size, struct raft_config *co
     return to_config(settings, config, why, why_size);
 }
 
+bool members_read_entry(const struct raft_batch *batch, struct raft_config *config,
+                        struct zk_text *text) {
+    char why[256];
+    size_t at = 0;
+    struct raft_entry entry;
+    struct tree_members members;
+    struct settings *scratch = malloc(sizeof *scratch);
+    cv_assert(scratch);
+    bool good = batch->count == 1 && raft_next(batch, &at, &entry) &&
+                tree_read_members(zk_in_of(entry.bytes, entry.size), &members) &&
+                members_read((const unsigned char *)members.text.at, (size_t)members.text.size,
+                             config, scratch, why, sizeof why);
+    *text = members.text;
+    free(scratch);
+    return good;
+}
+
 /* ---- In force ---- */
+
+bool members_take_entry(struct server *s, const struct raft_batch *batch,
+                        struct raft_config *config) {
+    struct zk_text text;
+    if (!members_read_entry(batch, config, &text) || !text.size) return false;
+    members_take(&s->replica, text.at, (size_t)text.size);
+    return true;
+}
 
 bool members_in_force(struct server *s, struct raft_config *config) {
     const struct bytes *text = &s->replica.members.text;

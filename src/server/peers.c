@@ -97,12 +97,17 @@ void peers_flush(struct server *s) {
 
 /* ---- Receiving: nothing that came is believed before it was looked at ---- */
 
+/* As many entries as it says, each of them one that can be applied. */
 static bool is_whole(const struct raft_batch *batch) {
     struct raft_entry entry;
+    struct tree_entry parts;
     uint32_t count = 0;
-    size_t at = 0;
-    while (raft_next(batch, &at, &entry)) count++;
-    return at == batch->size && count == batch->count;
+    for (size_t at = 0; at < batch->size; count++) {
+        if (!raft_next(batch, &at, &entry)) return false;
+        struct zk_in in = zk_in_of(entry.bytes, entry.size);
+        if (batch->kind == RAFT_NORMAL && !tree_read_entry(&in, &parts)) return false;
+    }
+    return count == batch->count;
 }
 
 /* The entries from an index on. */
@@ -118,25 +123,13 @@ static struct raft_batch from_index(struct raft_batch batch, uint64_t index) {
     return batch;
 }
 
-static bool read_config(const struct raft_batch *batch, struct raft_config *config,
-                        struct raft_entry *entry) {
-    char why[256];
-    size_t at = 0;
-    struct settings *scratch = malloc(sizeof *scratch);
-    cv_assert(scratch);
-    bool good = batch->count == 1 && raft_next(batch, &at, entry) &&
-                members_read(entry->bytes, entry->size, config, scratch, why, sizeof why);
-    free(scratch);
-    return good;
-}
-
 /* False: no server of an ensemble would have sent it. */
 static bool take_message(struct server *s, uint64_t from, const unsigned char *bytes, size_t size) {
     struct replica *r = &s->replica;
     struct raft_message m;
     struct raft_out out = {0};
     struct raft_config config;
-    struct raft_entry members = {0};
+    struct zk_text members;
     if (size < sizeof m) return false;
     memcpy(&m, bytes, sizeof m);
     struct raft_batch batch = {.first = m.index + 1,
@@ -148,12 +141,12 @@ static bool take_message(struct server *s, uint64_t from, const unsigned char *b
     if (m.type == RAFT_CHUNK || m.type == RAFT_CHUNKED) batch.size = 0;
     bool is_config = m.type == RAFT_APPEND && m.kind == RAFT_CONFIG;
     if (m.from != from || !is_whole(&batch)) return false;
-    if (is_config && !read_config(&batch, &config, &members)) return false;
+    if (is_config && !members_read_entry(&batch, &config, &members)) return false;
     if (!raft_receive(&r->raft, &m, is_config ? &config : NULL, &out)) return false;
     if (out.take) {
         struct raft_batch taken = from_index(batch, out.take_first);
         cv_assert(window_append(&r->log, &taken));
-        if (is_config) members_take(r, members.bytes, members.size);
+        if (is_config) members_take(r, members.at, (size_t)members.size);
         if (is_config) peers_update(s);
     }
     replica_perform(s, &out);

@@ -58,10 +58,11 @@ static void start_wait(struct server *s, enum raft_wait wait) {
 /* The new leader says who is a member: its first entry. */
 static void add_config(struct server *s) {
     struct replica *r = &s->replica;
-    const struct bytes *text = &r->members.text;
-    unsigned char *room = window_room(&r->log, text->used);
-    if (text->used) memcpy(room, text->at, text->used);
-    cv_assert(window_add(&r->log, r->raft.term, RAFT_CONFIG, text->used) == r->raft.last);
+    struct tree_members members = {
+        s->now_ms, {(const char *)r->members.text.at, (int32_t)r->members.text.used}};
+    size_t size = tree_members_size(&members);
+    tree_store_members(window_room(&r->log, size), &members);
+    cv_assert(window_add(&r->log, r->raft.term, RAFT_CONFIG, size) == r->raft.last);
 }
 
 /* A config that was in the log may have been replaced by what was before it. */
@@ -162,8 +163,9 @@ static void feed(struct server *s) {
 /* ---- What is decided ---- */
 
 static void apply_config(struct server *s, const struct raft_entry *entry) {
-    struct zk_text text = {(const char *)entry->bytes, (int32_t)entry->size};
-    tree_configure(&s->tree, tree_next_zxid(&s->tree, entry->term), s->now_ms, text);
+    struct tree_members members;
+    cv_assert(tree_read_members(zk_in_of(entry->bytes, entry->size), &members));
+    tree_configure(&s->tree, tree_next_zxid(&s->tree, entry->term), &members);
     commit_tell_watchers(s);
 }
 
@@ -176,7 +178,7 @@ static void apply_decided(struct server *s) {
         r->applied_term = entry.term;
         if (entry.kind == RAFT_CONFIG)
             apply_config(s, &entry);
-        else if (entry.size)
+        else
             commit_apply(s, &entry);
     }
     /* What is applied and durable is kept for others for a while, unless there are none. */
@@ -276,22 +278,11 @@ static void restore_log(struct server *s) {
     struct replica *r = &s->replica;
     struct raft_batch batch;
     struct raft_config config;
-    struct settings *scratch = malloc(sizeof *scratch);
-    char why[256];
-    cv_assert(scratch);
     for (uint64_t index = r->log.after + 1; index <= window_last(&r->log); index += batch.count) {
-        bool is_config;
-        struct raft_entry entry;
         window_read(&r->log, index, SIZE_MAX, &batch);
-        is_config = batch.kind == RAFT_CONFIG && batch.size > RAFT_SIZE_BYTES;
-        if (is_config) {
-            window_entry(&r->log, index, &entry);
-            is_config = members_read(entry.bytes, entry.size, &config, scratch, why, sizeof why);
-        }
-        if (is_config) members_take(r, entry.bytes, entry.size);
+        bool is_config = batch.kind == RAFT_CONFIG && members_take_entry(s, &batch, &config);
         raft_restore(&r->raft, batch.first, batch.count, batch.term, is_config ? &config : NULL);
     }
-    free(scratch);
 }
 
 /* The members that the data knows of count more than those that settings name. */

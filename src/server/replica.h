@@ -21,6 +21,7 @@
 #include "raft/vote.h"
 #include "raft/window.h"
 #include "server/settings.h"
+#include "tree/tree.h"
 
 struct server;
 
@@ -114,5 +115,10 @@ void members_write(const struct settings *settings, struct bytes *text);
 void members_set(struct members *members, const void *text, size_t size);
 /* New members: those before them are kept, should the entry that brought these be replaced. */
 void members_take(struct replica *replica, const void *text, size_t size);
+/* The members that a batch of one such entry brings; false: it makes no sense. */
+bool members_read_entry(const struct raft_batch *batch, struct raft_config *config,
+                        struct zk_text *text);
+bool members_take_entry(struct server *server, const struct raft_batch *batch,
+                        struct raft_config *config);
 
 #endif

@@ -73,13 +73,18 @@ void data_replay_close(struct data_replay *r) {
 
 static bool apply_entry(struct data_replay *r, const struct raft_entry *raw) {
     struct tree_entry entry;
+    struct tree_members members;
     struct zk_in in = zk_in_of(raw->bytes, raw->size);
+    int64_t zxid = tree_next_zxid(r->tree, raw->term);
     r->term = raw->term;
-    if (raw->kind == RAFT_CONFIG) return true; /* who the members are is not in the tree */
-    if (!raw->size) return true;               /* a leader's first */
+    if (raw->kind == RAFT_CONFIG) {
+        if (!tree_read_members(in, &members)) return false;
+        tree_configure(r->tree, zxid, &members);
+        return true;
+    }
     if (!tree_read_entry(&in, &entry)) return false;
     r->replies.used = 0;
-    tree_apply(r->tree, tree_next_zxid(r->tree, raw->term), &entry, &r->replies);
+    tree_apply(r->tree, zxid, &entry, &r->replies);
     return true;
 }
 

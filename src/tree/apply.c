@@ -309,23 +309,24 @@ void tree_perished(struct tree *tree, int64_t now, void (*each)(void *context, s
 
 /* ---- Members ---- */
 
-void tree_configure(struct tree *tree, int64_t zxid, int64_t time, struct zk_text members) {
+void tree_configure(struct tree *tree, int64_t zxid, const struct tree_members *members) {
     static const char version[] = "\nversion=%llx";
     char text[sizeof version + 16];
     struct zk_text path = zk_text_of("/zookeeper/config");
     node_id id = tree_find(tree, path);
     struct zk_text data = node_data(&tree->node[id]);
     tree_forget_events(tree);
-    bool same = data.size > members.size && data.at[members.size] == '\n' &&
-                memcmp(data.at, members.at, (size_t)members.size) == 0;
-    if (same || !members.size) return;
+    size_t shared = (size_t)members->text.size;
+    bool same = data.size > members->text.size && data.at[shared] == '\n' &&
+                memcmp(data.at, members->text.at, shared) == 0;
+    if (same || !shared) return;
     int size = snprintf(text, sizeof text, version, (unsigned long long)zxid);
     tree->name.used = 0;
-    bytes_add(&tree->name, members.at, (size_t)members.size);
+    bytes_add(&tree->name, members->text.at, shared);
     bytes_add(&tree->name, text, (size_t)size);
     data = (struct zk_text){(const char *)tree->name.at, (int32_t)tree->name.used};
     tree->zxid = zxid;
-    change_data(tree, id, path, data, zxid, time);
+    change_data(tree, id, path, data, zxid, members->time);
     changes_keep(tree);
 }
 

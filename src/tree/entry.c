@@ -38,3 +38,18 @@ void tree_store_expiry(unsigned char to[TREE_EXPIRY_SIZE], const struct tree_exp
 bool tree_read_expiry(struct zk_in in, struct tree_expiry *expiry) {
     return zk_read_i64(&in, &expiry->term) && zk_read_i32(&in, &expiry->moves);
 }
+
+size_t tree_members_size(const struct tree_members *members) {
+    return sizeof members->time + (size_t)members->text.size;
+}
+
+void tree_store_members(unsigned char *to, const struct tree_members *members) {
+    to = zk_store_i64(to, &members->time);
+    if (members->text.size) memcpy(to, members->text.at, (size_t)members->text.size);
+}
+
+bool tree_read_members(struct zk_in in, struct tree_members *members) {
+    if (!zk_read_i64(&in, &members->time) || zk_left(&in) > INT32_MAX) return false;
+    members->text = (struct zk_text){(const char *)in.at, (int32_t)zk_left(&in)};
+    return true;
+}

@@ -221,8 +221,16 @@ bool tree_read_entry(struct zk_in *in, struct tree_entry *entry);
 enum { TREE_AGAIN = 1 };
 int32_t tree_apply(struct tree *tree, int64_t zxid, const struct tree_entry *entry,
                    struct bytes *reply);
-/* The members of the ensemble, for all to read in /zookeeper/config. */
-void tree_configure(struct tree *tree, int64_t zxid, int64_t time, struct zk_text members);
+/* An entry that says who the members of the ensemble are, for all to read in /zookeeper/config; the
+ * text is empty if there is but one server. */
+struct tree_members {
+    int64_t time;
+    struct zk_text text;
+};
+size_t tree_members_size(const struct tree_members *members);
+void tree_store_members(unsigned char *to, const struct tree_members *members);
+bool tree_read_members(struct zk_in in, struct tree_members *members);
+void tree_configure(struct tree *tree, int64_t zxid, const struct tree_members *members);
 /* The zxid of the next entry: the term above, a count below. */
 static inline int64_t tree_next_zxid(const struct tree *tree, uint64_t term) {
     int64_t first = (int64_t)(term << 32);

@@ -98,8 +98,7 @@ static int ignore(void *context, const struct raft_batch *batch) {
 
 /* A log in a new directory, closed, as a file behind the byte that asks for checksums to be put
  * right, as fuzz_log.c does. */
-static void keep_log(const char *name, const struct raft_batch *batch, size_t batches,
-                     size_t more) {
+static void keep_log(const char *name, const struct raft_batch *batch, size_t batches, long more) {
     struct log log = {.segment_bytes = SEGMENT_BYTES};
     unsigned char file[1 + SEGMENT_BYTES] = {3};
     bool cut;
