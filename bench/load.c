@@ -2,6 +2,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,20 +13,22 @@
 static const char help[] =
     "Usage: load --operation OPERATION [OPTION...]\n"
     "Puts load on a server, and prints what came of it as a line of JSON.\n\n"
-    "  get, set         values that are there (ZooKeeper, Redis)\n"
+    "  get, set         values that are there (ZooKeeper, Redis; etcd: set)\n"
     "  create           nodes that are not; removed afterwards, or not: --keep\n"
     "  lock             cycles of a lock that nobody else wants\n"
     "  contended        cycles of a lock that all connections want\n"
     "  watchers         from a change until the last of the connections has its event\n"
     "  idle             sessions that do nothing until standard input ends\n"
     "  answer           until a server that may not be there yet answers a client\n"
+    "  fail-over        until a write succeeds after a process was ended or stopped\n"
     "  ping-pong        an echo over TCP: what the machine can do\n"
     "  overwrite        records forced to disk, over zeros: what the disk can do\n"
     "  append           the same at the end of a file that grows\n\n"
-    "  --protocol zookeeper|redis\n"
-    "  --host 127.0.0.1  --port 2181  --directory . (of the file on the disk)\n"
+    "  --protocol zookeeper|redis|etcd\n"
+    "  --host 127.0.0.1  --port 2181[,PORT...]  --directory . (of the file on the disk)\n"
     "  --connections 1   --outstanding 1 (cycles of each)  --value 100 (bytes)\n"
-    "  --seconds 2       --warm 0.2 (seconds before that)  --requests N (instead of a time)\n";
+    "  --seconds 2       --warm 0.2 (seconds before that)  --requests N (instead of a time)\n"
+    "  --victim PID      --signal 9 (fail-over: what ends it)\n";
 
 void die(const char *format, ...) {
     va_list arguments;
@@ -52,6 +55,8 @@ enum option_key {
     WARM,
     REQUESTS,
     KEEP,
+    VICTIM,
+    SIGNAL,
     HELP,
 };
 
@@ -68,15 +73,27 @@ static const struct option options[] = {
     {"warm", 1, NULL, WARM},
     {"requests", 1, NULL, REQUESTS},
     {"keep", 0, NULL, KEEP},
+    {"victim", 1, NULL, VICTIM},
+    {"signal", 1, NULL, SIGNAL},
     {"help", 0, NULL, HELP},
     {0},
 };
 
-static uint64_t number(uint64_t least, uint64_t most) {
+static uint64_t number_in(const char *text, uint64_t least, uint64_t most) {
     uint64_t value;
-    if (parse_u64(optarg, &value) != 0 || value < least || value > most)
-        die("'%s' is not a number from %" PRIu64 " to %" PRIu64, optarg, least, most);
+    if (parse_u64(text, &value) != 0 || value < least || value > most)
+        die("'%s' is not a number from %" PRIu64 " to %" PRIu64, text, least, most);
     return value;
+}
+
+static uint64_t number(uint64_t least, uint64_t most) { return number_in(optarg, least, most); }
+
+static void take_ports(struct load *load) {
+    load->port_count = 0;
+    for (char *text; (text = strsep(&optarg, ","));) {
+        if (load->port_count == PORTS_MAX) die("more than %u ports", PORTS_MAX);
+        load->ports[load->port_count++] = (unsigned)number_in(text, 1, 65535);
+    }
 }
 
 static double real(void) {
@@ -88,7 +105,8 @@ static double real(void) {
 static const struct protocol *protocol_named(const char *name) {
     if (strcmp(name, redis.name) == 0) return &redis;
     if (strcmp(name, zookeeper.name) == 0) return &zookeeper;
-    die("'%s' is not zookeeper or redis", name);
+    if (strcmp(name, etcd.name) == 0) return &etcd;
+    die("'%s' is not zookeeper, redis or etcd", name);
 }
 
 static const char *parse_options(struct load *load, int argc, char **argv) {
@@ -98,7 +116,7 @@ static const char *parse_options(struct load *load, int argc, char **argv) {
         case OPERATION: operation = optarg; break;
         case PROTOCOL: load->protocol = protocol_named(optarg); break;
         case HOST: load->host = optarg; break;
-        case PORT: load->port = (unsigned)number(1, 65535); break;
+        case PORT: take_ports(load); break;
         case DIRECTORY: load->directory = optarg; break;
         case CONNECTIONS: load->connections = (unsigned)number(1, 99999); break;
         case OUTSTANDING: load->outstanding = (unsigned)number(1, 9999); break;
@@ -107,6 +125,8 @@ static const char *parse_options(struct load *load, int argc, char **argv) {
         case WARM: load->warm = real(); break;
         case REQUESTS: load->requests = number(1, UINT32_MAX); break;
         case KEEP: load->keep = true; break;
+        case VICTIM: load->victim = (int)number(1, INT32_MAX); break;
+        case SIGNAL: load->ending = (int)number(1, 64); break;
         case HELP: fputs(help, stdout); exit(0);
         default: exit(2);
         }
@@ -152,15 +172,21 @@ static void run_answer(struct load *load) {
     report(load, "answer");
 }
 
-static void run_operation(struct load *load, const char *name) {
+static void choose_operation(struct load *load, const char *name) {
     static const struct operation *const operations[] = {
-        &zookeeper_get,       &zookeeper_set,      &zookeeper_create, &zookeeper_lock,
-        &zookeeper_contended, &zookeeper_watchers, &redis_get,        &redis_set,
+        &zookeeper_get,  &zookeeper_set,       &zookeeper_create,
+        &zookeeper_lock, &zookeeper_contended, &zookeeper_watchers,
+        &redis_get,      &redis_set,           &etcd_set,
+        &etcd_contended,
     };
     for (size_t i = 0; !load->operation && i < sizeof operations / sizeof *operations; i++)
         if (operations[i]->protocol == load->protocol && strcmp(operations[i]->name, name) == 0)
             load->operation = operations[i];
     if (!load->operation) die("'%s' is no operation of %s", name, load->protocol->name);
+}
+
+static void run_operation(struct load *load, const char *name) {
+    if (!load->operation) choose_operation(load, name);
     open_connections(load, load->connections + load->operation->directed);
     if (load->operation->prepare) load->operation->prepare(load);
     run_cycles(load);
@@ -172,7 +198,8 @@ static void run_operation(struct load *load, const char *name) {
 static void run_ping_pong(struct load *load) {
     load->operation = &ping_pong;
     load->protocol = ping_pong.protocol;
-    load->port = start_echo();
+    load->ports[0] = start_echo();
+    load->port_count = 1;
     load->connections = load->outstanding = 1;
     run_operation(load, ping_pong.name);
 }
@@ -180,7 +207,9 @@ static void run_ping_pong(struct load *load) {
 int main(int argc, char **argv) {
     struct load load = {.host = "127.0.0.1",
                         .directory = ".",
-                        .port = 2181,
+                        .ports = {2181},
+                        .port_count = 1,
+                        .ending = SIGKILL,
                         .connections = 1,
                         .outstanding = 1,
                         .value = 100,
@@ -196,6 +225,10 @@ int main(int argc, char **argv) {
         run_idle(&load);
     } else if (strcmp(operation, "answer") == 0) {
         run_answer(&load);
+    } else if (strcmp(operation, "fail-over") == 0) {
+        choose_operation(&load, "set");
+        run_fail_over(&load);
+        report(&load, operation);
     } else if (strcmp(operation, "ping-pong") == 0) {
         run_ping_pong(&load);
     } else if (strcmp(operation, "overwrite") == 0 || strcmp(operation, "append") == 0) {

@@ -1,4 +1,4 @@
-/* A load generator for servers that speak ZooKeeper's protocol, or Redis's.
+/* A load generator for servers that speak ZooKeeper's protocol, Redis's, or etcd's.
  *
  * It shares the machine with the server that it measures, so what it costs is taken from that
  * server: one thread, one epoll loop, requests that are copied from ready-made bytes, one recv and
@@ -11,23 +11,26 @@
  *   load_run.c        connections, the loop, latencies
  *   load_zookeeper.c  ZooKeeper's protocol; get, set, create
  *   load_lock.c       locks and watchers
+ *   load_fail_over.c  from the end of a server until a write succeeds at another
+ *   load_etcd.c       etcd's protocol: as much of gRPC as its puts and locks need
  *   load_others.c     Redis; the limits of the machine: an echo, the disk */
 #ifndef CV_BENCH_LOAD_H
 #define CV_BENCH_LOAD_H
 
 #include "zk/zk.h"
 
-enum { KEYS = 1000, PATH_ROOM = 64 };
+enum { KEYS = 1000, PATH_ROOM = 64, PASSWORD_BYTES = 16, PORTS_MAX = 8 };
 
 struct slot {
     uint64_t began; /* ns */
     int step;       /* where in its cycle; what that means is the operation's */
     char path[PATH_ROOM];
+    struct bytes body; /* of an answer that comes in parts */
 };
 
 struct connection {
     int fd;
-    unsigned index;
+    unsigned index, port;
     bool blocked; /* the kernel did not take all of `out`: wait until it takes more */
     struct bytes out;
     unsigned char *in;
@@ -36,6 +39,9 @@ struct connection {
     unsigned next_slot;  /* for protocols that answer in order and do not say which request */
     uint32_t made;       /* nodes created so far */
     struct bytes frames; /* ready-made requests of this connection */
+    int64_t session;     /* ZooKeeper's; 0: none yet */
+    char password[PASSWORD_BYTES];
+    struct streams *streams; /* etcd's; or NULL */
 };
 
 enum { EVENT = UINT32_MAX };
@@ -53,10 +59,12 @@ struct latencies {
 
 struct load {
     const char *host, *directory;
-    unsigned port, connections, outstanding, value;
+    unsigned ports[PORTS_MAX], port_count; /* connections are spread over them */
+    unsigned connections, outstanding, value;
     uint64_t requests; /* 0: no limit but the time */
     double seconds, warm;
-    bool keep; /* leave the created nodes */
+    bool keep;          /* leave the created nodes */
+    int victim, ending; /* the process that is ended, and how */
     const struct protocol *protocol;
     const struct operation *operation;
 
@@ -78,8 +86,9 @@ struct load {
 
 struct protocol {
     const char *name;
-    void (*greet)(struct connection *);      /* what a client says first; NULL: nothing, */
-    bool (*greeted)(struct zk_in *received); /* and whether that is the answer to it */
+    void (*greet)(struct connection *); /* what a client says first; NULL: nothing, */
+    /* and whether the answer to it is there, which it takes off what was received */
+    bool (*greeted)(struct connection *, struct zk_in *received);
     /* Takes the next whole reply off what was received; false: there is none yet. */
     bool (*next)(struct load *, struct connection *, struct zk_in *received, struct reply *);
     void (*farewell)(struct connection *); /* what is answered before the peer closes; or NULL */
@@ -96,9 +105,10 @@ struct operation {
     bool directed; /* a further connection, the first, begins the cycles; the others take part */
 };
 
-extern const struct protocol zookeeper, redis;
+extern const struct protocol zookeeper, redis, etcd;
 extern const struct operation zookeeper_get, zookeeper_set, zookeeper_create, zookeeper_lock,
-    zookeeper_contended, zookeeper_watchers, redis_get, redis_set, ping_pong;
+    zookeeper_contended, zookeeper_watchers, redis_get, redis_set, etcd_set, etcd_contended,
+    ping_pong;
 
 _Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
@@ -109,12 +119,17 @@ void latencies_add(struct latencies *latencies, uint64_t ns);
 double latencies_quantile(const struct latencies *latencies, double part); /* us */
 
 void await_server(struct load *load); /* that may not be there yet */
+/* Connects and greets, or false; nobody waits longer than that. */
+bool dial(const struct load *load, struct connection *c, unsigned patience_ms);
+bool await_greeting(const struct load *load, struct connection *c);
 void open_connections(struct load *load, unsigned count);
 void close_connections(struct load *load);
 
 void flush(struct load *load, struct connection *c); /* as far as the kernel takes it */
 bool flush_all(struct connection *c);                /* all of it; false: nobody is there */
 bool receive(struct connection *c, int flags);       /* false: nothing there, or nobody */
+/* What is left of what was received is a part of an answer, or of nothing. */
+void keep_rest(struct connection *c, const struct zk_in *received);
 
 void cycle_done(struct load *load, struct connection *c, unsigned slot);
 void cycle_failed(struct load *load, struct connection *c, unsigned slot);
@@ -141,6 +156,10 @@ void send_create(struct bytes *out, unsigned slot, const char *path, struct zk_t
 void make_node(struct load *load, const char *path, struct zk_text data);
 void remove_node(struct load *load, const char *path);
 void settle(struct load *load); /* until all of them are answered */
+
+/* ---- load_fail_over.c ---- */
+
+void run_fail_over(struct load *load); /* of the operation */
 
 /* ---- load_others.c ---- */
 

@@ -20,9 +20,13 @@ static void say(struct bytes *out, const char *bytes, size_t size) {
 
 static void greet(struct connection *c) { say(&c->out, "PING\r\n", 6); }
 
-static bool greeted(struct zk_in *received) {
+static bool greeted(struct connection *c, struct zk_in *received) {
     static const char pong[] = "+PONG\r\n";
-    return zk_left(received) == sizeof pong - 1 && memcmp(received->at, pong, sizeof pong - 1) == 0;
+    (void)c;
+    if (zk_left(received) != sizeof pong - 1 || memcmp(received->at, pong, sizeof pong - 1) != 0)
+        return false;
+    received->at = received->end;
+    return true;
 }
 
 /* Answers come in order; a value has its length in front, as "$100". */

@@ -64,11 +64,16 @@ double latencies_quantile(const struct latencies *latencies, double part) {
 
 /* ---- Connections ---- */
 
-/* Connects and greets.  Nobody waits for ever, because a server that is just starting may have
- * accepted a connection and forgotten it. */
-static bool dial(const struct load *load, struct connection *c, unsigned patience_ms) {
+void keep_rest(struct connection *c, const struct zk_in *received) {
+    c->in_used = zk_left(received);
+    if (c->in_used) memmove(c->in, received->at, c->in_used);
+}
+
+/* Nobody waits for ever, because a server that is just starting may have accepted a connection and
+ * forgotten it. */
+bool dial(const struct load *load, struct connection *c, unsigned patience_ms) {
     struct timeval patience = {patience_ms / 1000, patience_ms % 1000 * 1000};
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)load->port)};
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)c->port)};
     if (inet_pton(AF_INET, load->host, &address.sin_addr) != 1) die("no address: %s", load->host);
     c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (c->fd < 0) return false;
@@ -80,24 +85,28 @@ static bool dial(const struct load *load, struct connection *c, unsigned patienc
     setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     c->in_used = 0;
     if (load->protocol->greet) load->protocol->greet(c);
-    return flush_all(c);
+    if (flush_all(c)) return true;
+    close(c->fd);
+    return false;
 }
 
-static bool await_greeting(const struct load *load, struct connection *c) {
+bool await_greeting(const struct load *load, struct connection *c) {
     if (!load->protocol->greet) return true;
     for (;;) {
         struct zk_in received = zk_in_of(c->in, c->in_used);
-        if (load->protocol->greeted(&received)) break;
+        if (load->protocol->greeted(c, &received)) {
+            keep_rest(c, &received);
+            return true;
+        }
         if (receive(c, 0)) continue;
         close(c->fd);
         return false;
     }
-    c->in_used = 0;
-    return true;
 }
 
 static void connection_init(struct load *load, struct connection *c, unsigned index) {
-    *c = (struct connection){.index = index, .in = malloc(IN_ROOM)};
+    *c = (struct connection){
+        .index = index, .port = load->ports[index % load->port_count], .in = malloc(IN_ROOM)};
     c->slots = calloc(load->outstanding, sizeof *c->slots);
     cv_assert(c->in && c->slots);
 }
@@ -107,7 +116,7 @@ void await_server(struct load *load) {
     uint64_t end = clock_ns() + (uint64_t)(load->seconds * 1e9);
     connection_init(load, &c, 0);
     while (!dial(load, &c, 200) || !await_greeting(load, &c)) {
-        if (clock_ns() > end) die("nobody answers on port %u", load->port);
+        if (clock_ns() > end) die("nobody answers on port %u", c.port);
         nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
     }
     close(c.fd);
@@ -121,8 +130,7 @@ void open_connections(struct load *load, unsigned count) {
             struct connection *c = &load->all[load->opened];
             connection_init(load, c, load->opened++);
             if (!dial(load, c, 10000))
-                die("connection %u to %s:%u: %s", c->index, load->host, load->port,
-                    strerror(errno));
+                die("connection %u to %s:%u: %s", c->index, load->host, c->port, strerror(errno));
         } else if (!await_greeting(load, &load->all[greeted++])) {
             die("connection %u: no greeting from the server", greeted - 1);
         }
@@ -178,6 +186,7 @@ bool flush_all(struct connection *c) { return push(c, 0); }
 bool receive(struct connection *c, int flags) {
     if (c->in_used == IN_ROOM) die("an answer of more than %u bytes", IN_ROOM);
     ssize_t n = recv(c->fd, c->in + c->in_used, IN_ROOM - c->in_used, flags);
+    if (n == 0) errno = ECONNRESET;
     if (n <= 0) return false;
     c->in_used += (size_t)n;
     return true;
@@ -217,8 +226,7 @@ static void serve(struct load *load, struct connection *c) {
     struct zk_in received = zk_in_of(c->in, c->in_used);
     while (load->protocol->next(load, c, &received, &reply))
         load->operation->answer(load, c, &reply);
-    c->in_used = zk_left(&received);
-    if (c->in_used) memmove(c->in, received.at, c->in_used);
+    keep_rest(c, &received);
 }
 
 static void begin_run(struct load *load) {

@@ -15,20 +15,23 @@ enum {
 /* ---- The protocol ---- */
 
 static void greet(struct connection *c) {
-    static const char password[16];
     size_t frame = zk_frame_begin(&c->out);
     zk_write_connect_request(
-        &c->out,
-        &(struct zk_connect_request){.timeout = SESSION_MS, .passwd = {password, sizeof password}});
+        &c->out, &(struct zk_connect_request){.timeout = SESSION_MS,
+                                              .session_id = c->session,
+                                              .passwd = {c->password, sizeof c->password}});
     zk_frame_end(&c->out, frame);
 }
 
-static bool greeted(struct zk_in *received) {
+static bool greeted(struct connection *c, struct zk_in *received) {
     struct zk_in frame;
     struct zk_connect_response response;
     if (zk_next_frame(received, LONGEST, &frame) != 1) return false;
     if (!zk_read_connect_response(&frame, &response) || !response.session_id)
         die("the server refuses a session");
+    c->session = response.session_id;
+    if (response.passwd.size == PASSWORD_BYTES)
+        memcpy(c->password, response.passwd.at, PASSWORD_BYTES);
     return true;
 }
 
@@ -82,8 +85,7 @@ static struct zk_text value_of(const struct load *load) {
     return (struct zk_text){load->data, (int32_t)load->value};
 }
 
-void settle(struct load *load) {
-    struct connection *c = load->all;
+static void settle_on(struct load *load, struct connection *c) {
     struct reply reply;
     flush_all(c);
     while (load->pending) {
@@ -92,10 +94,11 @@ void settle(struct load *load) {
         for (; next(load, c, &received, &reply); load->pending--)
             if (reply.err && reply.err != ZK_NODEEXISTS)
                 die("preparing the run: %s", zk_error_name(reply.err));
-        c->in_used = zk_left(&received);
-        memmove(c->in, received.at, c->in_used);
+        keep_rest(c, &received);
     }
 }
+
+void settle(struct load *load) { settle_on(load, load->all); }
 
 void make_node(struct load *load, const char *path, struct zk_text data) {
     send_create(&load->all->out, 0, path, data, ZK_PERSISTENT);
@@ -122,11 +125,24 @@ static void prepare_keys(struct load *load) {
     settle(load);
 }
 
+/* Who has got an answer to a write sees all that was written before it, wherever it is connected.
+ */
+static void catch_up(struct load *load) {
+    for (unsigned i = 0; i < load->opened; i++)
+        SEND(&load->all[i].out, 0, ZK_OP_SET_DATA, set_data_request, zk_text_of(key_path(0)),
+             value_of(load), -1);
+    for (unsigned i = 0; i < load->opened; i++) {
+        load->pending = 1;
+        settle_on(load, &load->all[i]);
+    }
+}
+
 static void prepare_get(struct load *load) {
     prepare_keys(load);
     for (unsigned key = 0; key < KEYS; key++)
         SEND(&load->frames, 0, ZK_OP_GET_DATA, get_data_request, zk_text_of(key_path(key)), false);
     load->frame_bytes = load->frames.used / KEYS;
+    catch_up(load);
 }
 
 static void prepare_set(struct load *load) {

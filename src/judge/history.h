@@ -97,9 +97,9 @@ const char *history_refuse(const struct history_operation *operation);
 
 struct history_rules {
     bool sequential;
-    uint64_t work_most; /* for each key: steps tried and words kept; 0: HISTORY_WORK */
+    uint64_t work_most; /* for each object: steps tried and words kept; 0: HISTORY_WORK */
 };
-#define HISTORY_WORK 20000000 /* a second or so, and at most 160 MB */
+#define HISTORY_WORK 20000000 /* a second or so, and some hundred MB at most */
 
 struct history_result {
     struct verdict verdict; /* UNKNOWN: some key was too much work and no other is violated */

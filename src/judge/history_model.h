@@ -22,12 +22,6 @@ enum history_outcome history_act(const struct history_operation *o, struct histo
  * is not known: whether it can take effect. */
 bool history_step(const struct history_operation *o, struct history_state *state);
 
-static inline bool history_state_equal(const struct history_state *a,
-                                       const struct history_state *b) {
-    return a->value == b->value && a->version == b->version && a->holder == b->holder &&
-           a->token == b->token;
-}
-
 static inline bool history_sets_value(const struct history_operation *o) {
     return o->action == HISTORY_WRITE || o->action == HISTORY_CAS ||
            o->action == HISTORY_CAS_VALUE || o->action == HISTORY_CREATE;

@@ -2,7 +2,7 @@
  * has less to tell apart:
  *
  * - A read of unknown outcome is left out.
- * - All values that nobody looks at are one value.
+ * - All values that nobody looks at are one value; versions that nobody looks at are not counted.
  * - An operation of unknown outcome whose value somebody saw, and that only it can have written,
  * did happen, before the first who saw it had ended.
  * - Other operations of unknown outcome that are now equal can stand in for each other, so those
@@ -80,6 +80,11 @@ static void simplify(struct history_operation *o, const struct uses *uses) {
     }
 }
 
+static bool looks_at_version(const struct history_operation *o) {
+    bool compares = o->action == HISTORY_CAS || o->action == HISTORY_DELETE;
+    return o->version != HISTORY_ANY || (compares && o->expected != HISTORY_ANY);
+}
+
 /* Those that must have happened to the front, the others to the back, each in their order. */
 static void fill(struct items *items, const struct history *history, const size_t *places,
                  size_t count) {
@@ -97,6 +102,7 @@ static void fill(struct items *items, const struct history *history, const size_
             continue;
         }
         simplify(&item.o, &uses);
+        items->versioned |= looks_at_version(&item.o);
         if (item.o.outcome != HISTORY_UNKNOWN)
             items->item[items->musts++] = item;
         else if (item.o.action != HISTORY_READ)
@@ -120,8 +126,9 @@ static int by_client(const void *a, const void *b, void *context) {
     return 0;
 }
 
+/* Those that can be used at few moments come before those that can be used at any. */
 static int compare_effects(const struct history_operation *a, const struct history_operation *b) {
-    ORDER(a->action, b->action);
+    ORDER(b->action, a->action);
     ORDER(a->value, b->value);
     ORDER(a->expected, b->expected);
     if (history_is_of_lock(a)) ORDER(a->client, b->client);
@@ -180,6 +187,7 @@ void items_open(struct items *items, const struct history *history, const size_t
     cv_assert(items->queue && items->queued);
     if (sequential) queue_clients(items, history);
     queue_equals(items);
+    if (!items->versioned) items->first.version = 0;
 }
 
 void items_close(struct items *items) {

@@ -13,9 +13,10 @@ struct frame { /* a configuration whose choices are being tried */
 struct search {
     struct items *items;
     struct history_state state;
-    uint32_t first;  /* the earliest that must still be put in order */
-    uint32_t left;   /* how many must */
-    uint32_t *order; /* the items, as far as they are in order */
+    uint32_t first;   /* the earliest that must still be put in order */
+    uint32_t left;    /* how many must */
+    uint32_t deletes; /* how many deletes are not yet in order, of both kinds */
+    uint32_t *order;  /* the items, as far as they are in order */
     uint32_t ordered;
     uint64_t *done; /* a bit for each that must have happened */
     struct frame *frame;
@@ -37,6 +38,8 @@ static void search_open(struct search *s, struct items *items) {
     s->order = calloc(items->count + 1, sizeof *s->order);
     s->done = calloc(items->musts / 64 + 1, sizeof *s->done);
     cv_assert(s->order && s->done);
+    for (uint32_t i = 0; i < items->count; i++)
+        s->deletes += items->item[i].o.action == HISTORY_DELETE;
     for (uint32_t i = 0; i < items->musts; i++) {
         items->item[i].before = i ? i - 1 : NO_ITEM;
         items->item[i].after = i + 1 < items->musts ? i + 1 : NO_ITEM;
@@ -58,6 +61,7 @@ static void search_close(struct search *s) {
 static void put(struct search *s, uint32_t i) {
     struct item *item = &s->items->item[i];
     s->order[s->ordered++] = i;
+    s->deletes -= item->o.action == HISTORY_DELETE;
     if (item->queue != NO_QUEUE) s->items->queue[item->queue].at++;
     if (i >= s->items->musts) return;
     s->done[i / 64] |= (uint64_t)1 << i % 64;
@@ -71,6 +75,7 @@ static void take_back_to(struct search *s, uint32_t ordered) {
     while (s->ordered > ordered) {
         uint32_t i = s->order[--s->ordered];
         struct item *item = &s->items->item[i];
+        s->deletes += item->o.action == HISTORY_DELETE;
         if (item->queue != NO_QUEUE) s->items->queue[item->queue].at--;
         if (i >= s->items->musts) continue;
         s->done[i / 64] &= ~((uint64_t)1 << i % 64);
@@ -101,18 +106,24 @@ static bool is_at_head(const struct items *items, uint32_t i) {
     return queue == NO_QUEUE || head_of(items, &items->queue[queue]) == i;
 }
 
-static bool can_be_next(struct search *s, uint32_t i) {
-    struct history_state after = s->state;
+/* Whether it is its turn and its answer is right; the state after it.  Versions that nobody looks
+ * at are not counted. */
+static bool can_be_next(struct search *s, uint32_t i, struct history_state *after) {
     s->work++;
-    return is_at_head(s->items, i) && history_step(&s->items->item[i].o, &after);
+    *after = s->state;
+    if (!is_at_head(s->items, i) || !history_step(&s->items->item[i].o, after)) return false;
+    if (!s->items->versioned) after->version = 0;
+    return true;
+}
+
+/* A write of the value that is there is no such operation: later, it would be another. */
+static bool changes_nothing(const struct history_operation *o) {
+    return o->action == HISTORY_READ || o->outcome != HISTORY_OK;
 }
 
 static bool put_unchanging(struct search *s, uint32_t i) {
-    struct history_state after = s->state;
-    s->work++;
-    if (!is_at_head(s->items, i) || !history_step(&s->items->item[i].o, &after) ||
-        !history_state_equal(&after, &s->state))
-        return false;
+    struct history_state after;
+    if (!changes_nothing(&s->items->item[i].o) || !can_be_next(s, i, &after)) return false;
     put(s, i);
     return true;
 }
@@ -140,6 +151,8 @@ static void put_all_unchanging(struct search *s) {
 }
 
 static void add_choice(struct search *s, uint32_t i) {
+    struct history_state after;
+    if (!can_be_next(s, i, &after)) return;
     s->choice = grown(s->choice, &s->choice_room, s->choices + 1, sizeof *s->choice);
     s->choice[s->choices++] = i;
 }
@@ -149,10 +162,10 @@ static void gather_choices(struct search *s) {
     const struct item *item = items->item;
     int64_t bound = bound_of(s);
     for (uint32_t i = s->first; i != NO_ITEM && item[i].o.start <= bound; i = item[i].after)
-        if (can_be_next(s, i)) add_choice(s, i);
+        add_choice(s, i);
     for (uint32_t q = items->clients; q < items->queues; q++) {
         uint32_t i = head_of(items, &items->queue[q]);
-        if (i != NO_ITEM && item[i].o.start <= bound && can_be_next(s, i)) add_choice(s, i);
+        if (i != NO_ITEM && item[i].o.start <= bound) add_choice(s, i);
     }
 }
 
@@ -164,6 +177,17 @@ struct configuration {
     unsigned char *bytes;
     size_t place, size;
 };
+
+/* How many of that queue are used up.  One that wants a version that will not come back can as well
+ * be. */
+static uint32_t used_up(const struct search *s, const struct queue *queue) {
+    uint32_t head = head_of(s->items, queue);
+    if (head == NO_ITEM) return queue->at;
+    const struct history_operation *o = &s->items->item[head].o;
+    bool too_late = o->action == HISTORY_CAS && o->expected != HISTORY_ANY &&
+                    o->expected < s->state.version && !s->deletes;
+    return too_late ? queue->end : queue->at;
+}
 
 static struct configuration write_configuration(struct search *s) {
     const struct items *items = s->items;
@@ -177,8 +201,10 @@ static struct configuration write_configuration(struct search *s) {
     memcpy(at, &s->state, sizeof s->state), at += sizeof s->state;
     memcpy(at, &s->first, sizeof s->first), at += sizeof s->first;
     memcpy(at, s->done + from, words), at += words;
-    for (uint32_t q = items->clients; q < items->queues; q++, at += sizeof(uint32_t))
-        memcpy(at, &items->queue[q].at, sizeof(uint32_t));
+    for (uint32_t q = items->clients; q < items->queues; q++, at += sizeof(uint32_t)) {
+        uint32_t used = used_up(s, &items->queue[q]);
+        memcpy(at, &used, sizeof used);
+    }
     return configuration;
 }
 
@@ -186,7 +212,7 @@ static struct configuration write_configuration(struct search *s) {
 static bool has_no_more(struct search *s, const struct configuration *c, const unsigned char *seen,
                         size_t seen_size) {
     uint32_t used, used_then;
-    s->work++;
+    s->work += c->size / sizeof(uint64_t);
     if (seen_size != c->size || memcmp(seen, c->bytes, c->place) != 0) return false;
     for (size_t at = c->place; at < c->size; at += sizeof used) {
         memcpy(&used, c->bytes + at, sizeof used);
@@ -257,7 +283,7 @@ static bool choose(struct search *s, struct history_result *result) {
         s->state = frame->state;
         if (frame->choice < s->choices) {
             uint32_t i = s->choice[frame->choice++];
-            history_step(&s->items->item[i].o, &s->state);
+            can_be_next(s, i, &s->state);
             put(s, i);
             return true;
         }

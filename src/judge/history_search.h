@@ -28,6 +28,7 @@ struct items {
     uint32_t *queued;
     uint32_t queues, clients;
     struct history_state first;
+    bool versioned; /* somebody looks at versions */
 };
 
 /* `places` are those of the key's operations, by their start. */

@@ -36,7 +36,7 @@ enum {
 
 enum link_reason {
     LINK_BROKEN,   /* it was up, and ended */
-    LINK_REFUSED,  /* nobody listens there: the machine is up, the server is not */
+    LINK_REFUSED,  /* nobody listens there: as far as the network says, the server is not running */
     LINK_SILENT,   /* no answer in time, or no way to get there */
     LINK_REJECTED, /* somebody is there, but one of the two does not want the other */
 };
@@ -71,7 +71,8 @@ struct links_config {
 struct links;
 
 struct links *links_open(const struct links_config *config);
-/* All ends, and nothing is called back any more.  The memory goes while the loop runs on. */
+/* All ends, and nothing is called back any more.  The memory goes while the loop runs on, which it
+ * does until names that are being looked up are found or not. */
 void links_close(struct links *links);
 
 /* Both return NULL, or why not.  links_listen may be called for several addresses; port 0 takes a

@@ -139,6 +139,13 @@ static void keep_addresses(struct peer *peer, const struct addrinfo *found) {
     }
 }
 
+/* The addresses of the last time may still do. */
+static void not_found(struct peer *peer, int error) {
+    peer->why = uv_strerror(error);
+    say_why(peer);
+    if (!peer->addresses) peer->worst = LINK_SILENT;
+}
+
 static void looked_up(uv_getaddrinfo_t *request, int error, struct addrinfo *found) {
     struct lookup *lookup = (struct lookup *)request;
     struct links *links = lookup->links;
@@ -146,10 +153,10 @@ static void looked_up(uv_getaddrinfo_t *request, int error, struct addrinfo *fou
     free(lookup);
     if (peer) {
         peer->lookup = NULL;
-        if (!error)
+        if (error)
+            not_found(peer, error);
+        else
             keep_addresses(peer, found);
-        else if (!peer->addresses) /* those of the last time may still do */
-            peer->worst = LINK_SILENT;
         dial_next(peer);
     }
     uv_freeaddrinfo(found);
@@ -168,7 +175,8 @@ static void look_up(struct peer *peer) {
                                service, &hints);
     if (error) {
         free(lookup);
-        try_later(peer, LINK_SILENT);
+        not_found(peer, error);
+        dial_next(peer);
         return;
     }
     peer->links->open++;

@@ -342,8 +342,9 @@ static int new_segment(struct log *log, uint64_t least) {
     struct iovec part = {&header, sizeof header};
     segment_name(name, sequence);
     if ((errno = posix_fallocate(file, 0, (off_t)size)) != 0 || write_all(file, &part, 1, 0) != 0 ||
-        fsync(file) != 0 || renameat(log->directory, unfinished, log->directory, name) != 0 ||
-        fsync(log->directory) != 0) {
+        (!log->no_sync && fsync(file) != 0) ||
+        renameat(log->directory, unfinished, log->directory, name) != 0 ||
+        (!log->no_sync && fsync(log->directory) != 0)) {
         log_fail_errno(log, "cannot be written", unfinished);
         close(file);
         return -1;

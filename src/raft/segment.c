@@ -173,7 +173,8 @@ int segment_cut(struct log *log, const struct segment_view *view, uint64_t at) {
     if (file < 0) return log_fail_errno(log, "cannot be written", view->name);
     int status = 0;
     if (ftruncate(file, (off_t)at) != 0 ||
-        (errno = posix_fallocate(file, 0, (off_t)view->size)) != 0 || fdatasync(file) != 0)
+        (errno = posix_fallocate(file, 0, (off_t)view->size)) != 0 ||
+        (!log->no_sync && fdatasync(file) != 0))
         status = log_fail_errno(log, "cannot be cut", view->name);
     close(file);
     return status;

@@ -112,9 +112,31 @@ static bool is_full(struct server *s) {
     return s->held = true;
 }
 
-static bool may_be_passed(const struct zk_op *op) {
-    return op &&
-           (op->kind == ZK_KIND_READ || op->kind == ZK_KIND_BARRIER || op->number == ZK_OP_PING);
+static bool reads_are_fresh(const struct server *s) {
+    return s->settings.linearizable && s->replica.links;
+}
+
+static bool may_be_passed(const struct server *s, const struct zk_op *op) {
+    bool is_read = op && (op->kind == ZK_KIND_READ || op->kind == ZK_KIND_BARRIER);
+    return op && ((is_read && !reads_are_fresh(s)) || op->number == ZK_OP_PING);
+}
+
+/* A read that is to be fresh waits for a question to the leader that was asked after it came. */
+static bool may_be_read(struct connection *c, const struct zk_op *op) {
+    struct server *s = c->server;
+    if (!op || op->kind != ZK_KIND_READ || !reads_are_fresh(s) || c->read_only) return true;
+    if (c->ticket && c->ahead < c->ticket_covers) return fresh_is_done(s, c->ticket);
+    c->ticket = fresh_ticket(s);
+    c->ticket_covers = c->in.used;
+    return false;
+}
+
+void connections_freshen(struct server *s) {
+    for (uint32_t i = 1; i <= s->connection_places; i++) {
+        struct connection *c = s->connection[i];
+        if (c && c->ticket && c->state == CONNECTION_OPEN && fresh_is_done(s, c->ticket))
+            connection_go_on(c);
+    }
 }
 
 static void note_request(struct connection *c, const struct zk_request_header *header) {
@@ -135,7 +157,12 @@ static bool take(struct connection *c, struct zk_in *frame) {
         return false;
     }
     const struct zk_op *op = zk_op_of(header.type);
-    if (goes_through_log(c->server, op)) {
+    if (goes_through_log(c->server, op) && c->read_only) {
+        note_request(c, &header);
+        reply_end(c, reply_begin(c), header.xid, c->server->tree.zxid, ZK_NOTREADONLY);
+        if (header.type == ZK_OP_CLOSE_SESSION) connection_end_after(c);
+        c->done = end;
+    } else if (goes_through_log(c->server, op)) {
         if (c->waiting >= (uint32_t)c->server->settings.outstanding_max) return false;
         if (is_full(c->server)) return false;
         note_request(c, &header);
@@ -143,7 +170,9 @@ static bool take(struct connection *c, struct zk_in *frame) {
         c->waiting++;
         if (header.type == ZK_OP_CLOSE_SESSION) c->state = CONNECTION_LEAVING;
     } else if (c->waiting) {
-        if (!may_be_passed(op)) return false;
+        if (!may_be_passed(c->server, op)) return false;
+    } else if (!may_be_read(c, op)) {
+        return false;
     } else {
         note_request(c, &header);
         if (!request_answer(c, &header, frame)) connection_end_after(c);
@@ -166,17 +195,18 @@ static void time_reads(struct connection *c) {
 /* Gives room back, and stops reading while there is too much that waits. */
 static void tidy(struct connection *c) {
     if (c->done == c->in.used) {
-        c->in.used = c->done = c->ahead = 0;
+        c->in.used = c->done = c->ahead = c->ticket_covers = 0;
         if (c->in.room > KEPT) bytes_close(&c->in);
     } else if (c->done > c->in.used / 2) {
         memmove(c->in.at, c->in.at + c->done, c->in.used - c->done);
         c->in.used -= c->done;
         c->ahead -= c->done;
+        c->ticket_covers -= c->ticket_covers < c->done ? c->ticket_covers : c->done;
         c->done = 0;
     }
     size_t most = 2 * (size_t)c->server->settings.packet_bytes_max;
     bool full = c->in.used - c->done > most || net_unsent(&c->stream) > UNSENT_MAX;
-    if (c->state != CONNECTION_ENDING) net_read(&c->stream, !full);
+    if (c->state != CONNECTION_ENDING) net_read(&c->stream, !full && !c->server->leaving_us);
 }
 
 void connection_go_on(struct connection *c) {

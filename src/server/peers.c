@@ -8,6 +8,8 @@ enum peer_frame {
     PEER_RAFT = 1, /* a message of the core, then its entries */
     PEER_FORWARD,  /* the leader's term, then entries for it to put forward */
     PEER_TOUCH,    /* sessions that have been heard of */
+    PEER_ASK,      /* what is decided?  The question's number */
+    PEER_ANSWER,   /* that number, and an index */
 };
 
 enum {
@@ -81,14 +83,26 @@ bool peers_forward(struct server *s, const struct raft_batch *batch) {
     return true;
 }
 
-void peers_touch(struct server *s, const int64_t *sessions, size_t count) {
+static void send_numbers(struct server *s, uint8_t to, enum peer_frame type,
+                         const uint64_t *numbers, size_t count) {
     struct replica *r = &s->replica;
-    struct bytes *out = r->links && count && r->up[r->raft.leader]
-                            ? link_begin(r->links, r->raft.leader, PEER_TOUCH)
-                            : NULL;
+    struct bytes *out = r->links && r->up[to] ? link_begin(r->links, to, type) : NULL;
     if (!out) return;
-    bytes_add(out, sessions, count * sizeof *sessions);
-    link_end(r->links, r->raft.leader);
+    bytes_add(out, numbers, count * sizeof *numbers);
+    link_end(r->links, to);
+}
+
+void peers_touch(struct server *s, const int64_t *sessions, size_t count) {
+    if (count)
+        send_numbers(s, s->replica.raft.leader, PEER_TOUCH, (const uint64_t *)sessions, count);
+}
+
+void peers_ask_fresh(struct server *s, uint64_t number) {
+    send_numbers(s, s->replica.raft.leader, PEER_ASK, &number, 1);
+}
+
+void peers_answer_fresh(struct server *s, uint8_t to, uint64_t number, uint64_t index) {
+    send_numbers(s, to, PEER_ANSWER, (uint64_t[]){number, index}, 2);
 }
 
 void peers_flush(struct server *s) {
@@ -184,6 +198,23 @@ static bool take_touched(struct server *s, const unsigned char *bytes, size_t si
     return size % sizeof(int64_t) == 0;
 }
 
+static bool take_question(struct server *s, uint64_t from, const unsigned char *bytes,
+                          size_t size) {
+    uint64_t number;
+    if (size != sizeof number) return false;
+    memcpy(&number, bytes, sizeof number);
+    fresh_asked(s, (uint8_t)from, number);
+    return true;
+}
+
+static bool take_answer(struct server *s, const unsigned char *bytes, size_t size) {
+    uint64_t numbers[2];
+    if (size != sizeof numbers) return false;
+    memcpy(numbers, bytes, sizeof numbers);
+    fresh_answered(s, numbers[0], numbers[1]);
+    return true;
+}
+
 static void frame_came(void *owner, uint64_t from, uint32_t type, const unsigned char *bytes,
                        size_t size) {
     struct server *s = owner;
@@ -193,6 +224,8 @@ static void frame_came(void *owner, uint64_t from, uint32_t type, const unsigned
     case PEER_RAFT: good = take_message(s, from, bytes, size); break;
     case PEER_FORWARD: good = take_forwarded(s, from, bytes, size); break;
     case PEER_TOUCH: good = take_touched(s, bytes, size); break;
+    case PEER_ASK: good = take_question(s, from, bytes, size); break;
+    case PEER_ANSWER: good = take_answer(s, bytes, size); break;
     }
     if (!good) s->statistics.frames_refused++;
 }

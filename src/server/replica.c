@@ -10,7 +10,6 @@
 
 enum {
     BEAT_MS = 50,             /* a leader is heard that often */
-    SILENCE_MS = 500,         /* it is taken for gone after that; see raft.h */
     TURN_MS = 150,            /* and then up to so much more */
     UNAPPLIED_MAX = 64 << 20, /* bytes that a leader takes in before some are decided */
     FEED_MAX = 1 << 20,       /* bytes at a time */
@@ -41,17 +40,34 @@ static void waited(uv_timer_t *timer) {
     replica_perform(s, &out);
 }
 
+void replica_beat(struct server *s) {
+    struct raft_out out = {0};
+    fresh_round_begun(s, raft_beat(&s->replica.raft, &out));
+    replica_perform(s, &out);
+}
+
 static void beat(uv_timer_t *timer) {
     struct server *s = timer->data;
+    server_read_clock(s);
+    replica_beat(s);
+}
+
+void replica_hand_over(struct server *s) {
     struct raft_out out = {0};
-    raft_beat(&s->replica.raft, &out);
+    uint8_t heir = raft_best_heir(&s->replica.raft);
+    if (heir) raft_transfer(&s->replica.raft, heir, &out);
     replica_perform(s, &out);
+}
+
+bool replica_is_lost(const struct server *s) {
+    uint64_t since = s->replica.leaderless_us;
+    return since && s->clock_us - since > REPLICA_LEADERLESS_MS * 1000;
 }
 
 static void start_wait(struct server *s, enum raft_wait wait) {
     struct replica *r = &s->replica;
     if (wait == RAFT_AS_IT_WAS || is_alone(s)) return;
-    uint64_t ms = wait == RAFT_WAIT_SILENCE ? SILENCE_MS : rng_below(&r->rng, TURN_MS + 1);
+    uint64_t ms = wait == RAFT_WAIT_SILENCE ? REPLICA_SILENCE_MS : rng_below(&r->rng, TURN_MS + 1);
     uv_timer_start(&r->wait, waited, ms, 0);
 }
 
@@ -80,7 +96,12 @@ static void leader_changed(struct server *s) {
     struct replica *r = &s->replica;
     r->leader_said = r->raft.leader;
     r->term_said = r->raft.term;
-    r->leaderless_us = r->raft.leader ? 0 : s->clock_us;
+    if (r->raft.leader) {
+        if (r->leaderless_us) sessions_with_leader(s);
+        r->leaderless_us = 0;
+    } else if (!r->leaderless_us) {
+        r->leaderless_us = s->clock_us;
+    }
     r->fed = r->outbox.after;
     if (is_alone(s)) return;
     if (!r->raft.leader)
@@ -256,7 +277,7 @@ bool replica_has_work(const struct server *s) {
     bool to_save = !s->saving && r->raft.saved < r->raft.last;
     bool to_feed = r->raft.leader && !r->raft.heir && r->fed < window_last(&r->outbox) &&
                    (replica_leads(s) || peers_can_forward(s));
-    return to_save || to_feed || r->applied < r->raft.committed;
+    return to_save || to_feed || r->applied < r->raft.committed || fresh_has_work(s);
 }
 
 void replica_turn(struct server *s) {
@@ -265,6 +286,7 @@ void replica_turn(struct server *s) {
     peers_flush(s);
     while (save(s)) continue;
     apply_decided(s);
+    fresh_turn(s);
     store_snapshot(s, false);
     store_trim(s);
     peers_replicate(s);
@@ -326,6 +348,7 @@ int replica_open(struct server *s) {
     if (!config.count && !s->settings.join)
         config = (struct raft_config){.mark = config.mark, .count = 1, .at = {{self, 0, 1}}};
     raft_open(&r->raft, self, r->vote.term, (uint8_t)r->vote.server);
+    r->raft.leases = s->settings.linearizable;
     raft_restore_base(&r->raft, r->log.after, r->base_term, &config);
     restore_log(s);
     return 0;

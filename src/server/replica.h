@@ -4,6 +4,7 @@
  *   replica.c  the turn: what was put forward goes to the leader, entries go to the others and to
  *              the disk, and what is decided comes out in order
  *   peers.c    frames between servers
+ *   fresh.c    reads that no write can be newer than
  *   members.c  who they are, as text and as the core knows them
  *   install.c  snapshots from and to other servers
  *
@@ -25,11 +26,33 @@
 
 struct server;
 
-enum { REPLICA_KEPT = 32 << 20 }; /* bytes of applied entries, for members that are behind */
+enum {
+    REPLICA_KEPT = 32 << 20,      /* bytes of applied entries, for members that are behind */
+    REPLICA_SILENCE_MS = 500,     /* a leader that was not heard is taken for gone; see raft.h */
+    REPLICA_LEADERLESS_MS = 2000, /* clients are kept for that long without a leader */
+};
 
 struct members {       /* as text, and hashed; those in force */
     struct bytes text; /* lines of a zoo.cfg */
     uint64_t mark;
+};
+
+enum { FRESH_ROUNDS = 64, FRESH_ASKED_MAX = 256 };
+
+struct fresh_asked { /* of a leader: what is decided, who asks, and when the answer is certain */
+    uint64_t number, index, round;
+    uint8_t from;
+};
+
+struct fresh {             /* reads that are to be as new as any write before them; see fresh.c */
+    uint64_t number, done; /* of questions to the leader: the last one, and the last answered */
+    uint64_t index;        /* that its answer waits for */
+    uint64_t asked_us, asked_term;
+    bool wanted, answered; /* another question; an answer has come */
+    bool round_due;        /* of a leader */
+    uint32_t count;
+    struct fresh_asked asked_by[FRESH_ASKED_MAX];
+    uint64_t begun_us[FRESH_ROUNDS]; /* when rounds began */
 };
 
 struct replica {
@@ -51,10 +74,7 @@ struct replica {
     uv_timer_t wait, beat;
     struct rng rng;
     struct install *install; /* snapshots on their way; NULL: none */
-    struct {                 /* reads that are to be as new as any write before them; see --reads */
-        uint64_t asked, done; /* numbers of questions to the leader, and of its answers */
-        uint64_t index;       /* that the answer waits for */
-    } fresh;
+    struct fresh fresh;
 };
 
 /* ---- replica.c ---- */
@@ -75,6 +95,11 @@ void replica_perform(struct server *server, const struct raft_out *out);
 /* An entry of the log, put forward by any server; of a leader. */
 bool replica_lead_entry(struct server *server, const unsigned char *bytes, size_t size);
 void replica_hand_over(struct server *server);
+/* Everybody is to hear of the leader now. */
+void replica_beat(struct server *server);
+/* There has been no leader for too long: what is read here may be old, and nothing can be written.
+ */
+bool replica_is_lost(const struct server *server);
 
 /* ---- peers.c ---- */
 
@@ -93,6 +118,21 @@ void peers_touch(struct server *server, const int64_t *sessions, size_t count);
 void peers_flush(struct server *server);
 /* Addresses as the members in force have them. */
 void peers_update(struct server *server);
+
+/* Asks the leader what is decided, and answers that. */
+void peers_ask_fresh(struct server *server, uint64_t number);
+void peers_answer_fresh(struct server *server, uint8_t to, uint64_t number, uint64_t index);
+
+/* ---- fresh.c ---- */
+
+/* A number that a read waits for, which has come now; see fresh_is_done. */
+uint64_t fresh_ticket(struct server *server);
+bool fresh_is_done(const struct server *server, uint64_t ticket);
+void fresh_turn(struct server *server);
+bool fresh_has_work(const struct server *server);
+void fresh_round_begun(struct server *server, uint64_t round);
+void fresh_asked(struct server *server, uint8_t from, uint64_t number);
+void fresh_answered(struct server *server, uint64_t number, uint64_t index);
 
 /* ---- install.c ---- */
 

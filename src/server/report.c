@@ -36,8 +36,13 @@ static void hex(item_fn *each, void *context, const char *word, const char *json
 /* ---- The server ---- */
 
 const char *report_mode(const struct server *s) {
-    (void)s;
-    return "standalone";
+    const struct raft *raft = &s->replica.raft;
+    const struct raft_member *self = raft_member(&raft->config, raft->self);
+    if (!s->replica.links) return "standalone";
+    if (!raft->leader)
+        return replica_is_lost(s) && s->settings.read_only_mode ? "read-only" : "looking";
+    if (raft->role == RAFT_LEADER) return "leader";
+    return self && self->weight ? "follower" : "observer";
 }
 
 static int64_t port_of(const struct settings_addresses *addresses) {

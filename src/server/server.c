@@ -80,7 +80,9 @@ static void tick(uv_timer_t *timer) {
 static void tell_leader(uv_timer_t *timer) {
     struct server *s = timer->data;
     server_read_clock(s);
+    if (replica_is_lost(s)) sessions_without_leader(s);
     sessions_tell_leader(s);
+    server_wake(s); /* what was asked of the leader may have to be asked again */
     peers_flush(s);
 }
 
@@ -98,9 +100,31 @@ static void look_for_perished(uv_timer_t *timer) {
     tree_perished(&s->tree, s->now_ms, remove_perished, s);
 }
 
+/* Who leaves an ensemble finishes what its clients have asked for, and leaves leading to another;
+ * but not for long. */
+static void leave(uv_timer_t *timer) {
+    enum { PATIENCE_US = 700000 };
+    struct server *s = timer->data;
+    server_read_clock(s);
+    bool done = !replica_leads(s) && !s->pending_count;
+    if (done || s->clock_us - s->leaving_us > PATIENCE_US) server_stop(s, 0);
+}
+
 static void told_to_end(uv_signal_t *signal, int number) {
+    enum { LOOK_MS = 5 };
+    struct server *s = signal->data;
     (void)number;
-    server_stop(signal->data, 0);
+    if (!s->replica.links) {
+        server_stop(s, 0);
+        return;
+    }
+    if (s->leaving_us) return;
+    server_read_clock(s);
+    s->leaving_us = s->clock_us;
+    for (uint32_t i = 1; i <= s->connection_places; i++)
+        if (s->connection[i]) net_read(&s->connection[i]->stream, false);
+    if (replica_leads(s)) replica_hand_over(s);
+    uv_timer_start(&s->leave, leave, 0, LOOK_MS);
 }
 
 static void child_ended(uv_signal_t *signal, int number) {
@@ -115,10 +139,11 @@ static void start_handles(struct server *s) {
     uv_timer_init(&s->loop, &s->tick);
     uv_timer_init(&s->loop, &s->containers);
     uv_timer_init(&s->loop, &s->touch);
+    uv_timer_init(&s->loop, &s->leave);
     uv_signal_init(&s->loop, &s->terminate);
     uv_signal_init(&s->loop, &s->interrupt);
     uv_signal_init(&s->loop, &s->child);
-    s->turn.data = s->tick.data = s->containers.data = s->touch.data = s;
+    s->turn.data = s->tick.data = s->containers.data = s->touch.data = s->leave.data = s;
     s->terminate.data = s->interrupt.data = s->child.data = s;
     uv_check_start(&s->turn, turn_ended);
     uv_timer_start(&s->tick, tick, (uint64_t)s->settings.tick_ms, (uint64_t)s->settings.tick_ms);

@@ -49,10 +49,13 @@ struct connection {
     uint32_t session; /* its place in the tree; 0: none */
     int64_t session_id;
     int64_t seen_zxid;      /* when it came: the newest it had seen anywhere */
+    bool read_only;         /* it came when there was no leader, and may only read */
     bool answers_read_only; /* the handshake had that byte */
     bool dirty;             /* has something to be sent at the end of the turn */
     struct bytes in;        /* requests that are not answered, and half a one */
     size_t done, ahead;     /* in there: what is answered; how far writes have been put forward */
+    uint64_t ticket;        /* of reads that wait to be fresh; see fresh.c */
+    size_t ticket_covers;   /* in `in`: those that had come when it was taken */
     uint32_t waiting;       /* writes of this connection in the log's batch or on their way */
     struct bytes identities;
     int32_t identity_count;
@@ -97,7 +100,7 @@ struct server {
     uv_loop_t loop;
     uv_check_t turn;
     uv_idle_t more; /* running: the loop does not wait, for there is a batch */
-    uv_timer_t tick, containers, touch;
+    uv_timer_t tick, containers, touch, leave;
     uv_signal_t terminate, interrupt, child;
     struct net_listener listener[2 * SETTINGS_LISTEN_MAX];
     unsigned listeners;
@@ -147,7 +150,7 @@ struct server {
     int64_t trace_mask;   /* only remembered */
     struct http *http;    /* NULL: not asked for */
     bool held;            /* some connection waits for the outbox to have room */
-    bool leaving;         /* told to end: the rest is finished, and leadership handed over */
+    uint64_t leaving_us;  /* since when: what has come is finished, and leadership handed over */
     bool stopping;
     int exit_status;
 };
@@ -184,6 +187,8 @@ void connection_count_anew(struct connection *connection);
 void connections_flush(struct server *server);
 /* Goes on with those that waited for room in the outbox. */
 void connections_unhold(struct server *server);
+/* Goes on with those whose reads may be answered now. */
+void connections_freshen(struct server *server);
 struct zk_clients connection_identities(const struct connection *connection);
 bool connection_add_identity(struct connection *connection, const char *scheme, struct zk_text id);
 
@@ -208,6 +213,9 @@ void session_heard(struct server *server, int64_t id);
 /* A new leader does not know when it was last heard of whom: all have all of their time. */
 void sessions_renew(struct server *server);
 void sessions_tell_leader(struct server *server);
+/* There is no leader, or there is one again: not all clients can stay. */
+void sessions_without_leader(struct server *server);
+void sessions_with_leader(struct server *server);
 void session_ended(struct server *server, uint32_t place);
 void session_touch(struct connection *connection);
 void sessions_start(struct server *server);

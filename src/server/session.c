@@ -54,7 +54,7 @@ static void respond(struct connection *c, const struct session *session, int32_t
         .timeout = timeout_ms,
         .session_id = session ? session->id : 0,
         .passwd = {session ? (const char *)session->password : nobody, TREE_PASSWORD_SIZE},
-        .read_only = c->answers_read_only ? 0 : ZK_ABSENT,
+        .read_only = c->answers_read_only ? c->read_only : ZK_ABSENT,
     };
     size_t frame = zk_frame_begin(&c->stream.out);
     zk_write_connect_response(&c->stream.out, &response);
@@ -121,6 +121,40 @@ void session_joined(struct connection *c, int64_t id, int32_t err) {
     connection_go_on(c);
 }
 
+/* ---- Without a leader ---- */
+
+/* A session that is known goes on, and a new one is only known here. */
+static void read_only(struct connection *c, const struct zk_connect_request *r,
+                      int32_t timeout_ms) {
+    struct server *s = c->server;
+    struct session unknown = {.id = s->next_session_id++, .timeout_ms = timeout_ms};
+    uint32_t place = r->session_id ? session_find(&s->tree, r->session_id) : 0;
+    const struct session *session = place ? &s->tree.sessions.at[place] : &unknown;
+    bool proven = place && r->passwd.size == TREE_PASSWORD_SIZE &&
+                  memcmp(r->passwd.at, session->password, TREE_PASSWORD_SIZE) == 0;
+    if (r->session_id && !proven) {
+        refuse(c);
+        return;
+    }
+    cv_assert(getrandom(unknown.password, TREE_PASSWORD_SIZE, 0) == TREE_PASSWORD_SIZE);
+    c->read_only = true;
+    c->session_id = session->id;
+    c->state = CONNECTION_OPEN;
+    respond(c, session, timeout_ms);
+}
+
+void sessions_without_leader(struct server *s) {
+    for (uint32_t i = 1; i <= s->connection_places; i++)
+        if (s->connection[i] && s->connection[i]->state != CONNECTION_NEW &&
+            !s->connection[i]->read_only)
+            connection_end(s->connection[i]);
+}
+
+void sessions_with_leader(struct server *s) {
+    for (uint32_t i = 1; i <= s->connection_places; i++)
+        if (s->connection[i] && s->connection[i]->read_only) connection_end(s->connection[i]);
+}
+
 void session_connect(struct connection *c, struct zk_in *frame) {
     const struct settings *settings = &c->server->settings;
     struct zk_connect_request r;
@@ -136,7 +170,11 @@ void session_connect(struct connection *c, struct zk_in *frame) {
     c->received++;
     c->server->statistics.received++;
     c->server->statistics.joins++;
-    if (r.session_id)
+    if (replica_is_lost(c->server) && c->server->settings.read_only_mode && r.read_only == 1)
+        read_only(c, &r, timeout_ms);
+    else if (replica_is_lost(c->server))
+        connection_end(c); /* it may try another server */
+    else if (r.session_id)
         resume(c, &r, timeout_ms);
     else
         begin(c, timeout_ms);

@@ -118,13 +118,20 @@ static void read_own_id(struct settings *s) {
     fclose(file);
 }
 
+/* Its line may say where clients come. */
+static void take_own_address(struct settings *s, const struct settings_member *own) {
+    if (s->written.client.port <= 0 && own->client.port) s->written.client = own->client;
+}
+
 static int settle_own_id(struct settings *s, struct why *why) {
     if (s->server_id < 0) read_own_id(s);
     if (s->server_id < 0)
         return settings_bad(why, "a server of an ensemble needs its number: --id, myid=N, or the "
                                  "file myid in the data directory");
-    if (!settings_member(s, s->server_id))
+    const struct settings_member *own = settings_member(s, s->server_id);
+    if (!own)
         return settings_bad(why, "server %d is not among those of the ensemble", s->server_id);
+    take_own_address(s, own);
     return 0;
 }
 
@@ -148,9 +155,7 @@ static int settle_members(struct settings *s, struct why *why) {
     if (!s->member_count) return s->join ? settings_bad(why, "to join, say whom: --ensemble") : 0;
     if (s->member_count != 1 || !s->standalone)
         return settle_own_id(s, why) || settle_peers(s, why) ? SETTINGS_BAD : 0;
-    /* An ensemble of one is a server like any other, and its line may say where clients come. */
-    if (s->written.client.port <= 0 && s->members[0].client.port)
-        s->written.client = s->members[0].client;
+    take_own_address(s, &s->members[0]); /* an ensemble of one is a server like any other */
     s->member_count = 0;
     return 0;
 }

@@ -86,8 +86,7 @@ static void word_ruok(struct connection *c, struct bytes *out) {
 }
 
 static void word_isro(struct connection *c, struct bytes *out) {
-    (void)c;
-    report_print(out, "rw");
+    report_print(out, replica_is_lost(c->server) ? "ro" : "rw");
 }
 
 /* ---- Connections ---- */

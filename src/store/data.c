@@ -113,10 +113,13 @@ static int apply_up_to(struct data_replay *r, uint64_t committed) {
 
 int data_apply(void *context, const struct raft_batch *batch) {
     struct data_replay *r = context;
-    if (r->each) r->each(r->context, batch);
+    int status = -1;
     if (!r->window.count && batch->committed >= raft_batch_last(batch))
-        return apply_at_once(r, batch);
-    return window_append(&r->window, batch) ? apply_up_to(r, batch->committed) : -1;
+        status = apply_at_once(r, batch);
+    else if (window_append(&r->window, batch))
+        status = apply_up_to(r, batch->committed);
+    if (status == 0 && r->each) r->each(r->context, batch);
+    return status;
 }
 
 static int replay(struct data *data, int directory, const char *path) {

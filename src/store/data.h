@@ -39,7 +39,7 @@ struct data_replay { /* the context of data_apply */
     struct bytes replies; /* that nobody waits for */
     struct window window; /* what is not known to be decided; window.after is in the tree */
     uint64_t term;        /* of the last entry that is in the tree */
-    /* If it is there it is told of each batch, as the log gives it. */
+    /* If it is there it is told of each batch, as the log gives it, once it is known to be good. */
     void (*each)(void *context, const struct raft_batch *batch);
     void *context;
 };

@@ -249,7 +249,7 @@ TEAR
 in_the_middle() {
     hurt logs && overwrite "$(file log 2)" 3000 && fails_to_serve &&
         looked 1 "^$(file log 2) .*; damaged at offset 2[0-9]* (entry [0-9]*)" '^lost: entries [0-9]* to 60[0-9]' &&
-        cut && aside log "$(($(ls "$WORK/logs" | grep -c ^log) - 2))" && number 100 200
+        cut && aside log "$(($(ls "$WORK/logs" | grep -c ^log) - 2))" && number 80 200
 }
 a_header() {
     hurt logs && overwrite "$(file log 3)" 0 && fails_to_serve && looked 1 'header is damaged' '^lost: entries' && cut &&

@@ -141,8 +141,9 @@ static inline void nothing_for(const struct raft *raft, uint8_t to) {
 
 /* It notices the silence and sounds the others out. */
 static inline struct raft_out stand_up(struct raft *raft) {
-    struct raft_out out = {0};
-    while (raft->role != RAFT_SOUNDING) out = waited(raft);
+    struct raft_out out;
+    do out = waited(raft);
+    while (raft->role == RAFT_FOLLOWER);
     return out;
 }
 

@@ -70,6 +70,10 @@ static int check_batch(void *context, const struct raft_batch *batch) {
     return 0;
 }
 
+static int ignore_batch(void *context, const struct raft_batch *batch) {
+    return (void)context, (void)batch, 0;
+}
+
 static int open_log(struct log *log, const struct place *place, uint64_t after, bool *cut,
                     struct replayed *r) {
     *log = (struct log){.segment_bytes = SEGMENT, .no_sync = true, .read_only = log->read_only};
@@ -387,6 +391,37 @@ static void an_earlier_segment_has_no_torn_end(void **state) {
     place_close(&place);
 }
 
+/* Without its last batch a segment can look as if nothing were missing, if that one only replaced.
+ */
+static void a_lost_replacement_is_noticed(void **state) {
+    struct place place;
+    struct log log = {0};
+    (void)state;
+    place_open(&place);
+    open_whole(&log, &place, 1);
+    struct raft_batch batch = batch_from(1);
+    batch.committed = 0;
+    assert_int_equal(log_append(&log, &batch), 0);
+    uint64_t begin = log.end.at;
+    assert_int_equal(log_append(&log, &batch), 0); /* in place of the same */
+    uint64_t end = log.end.at;
+    log.size = end; /* the segment is full */
+    append(&log, 1);
+    assert_int_equal(log.segments, 2);
+    log_close(&log);
+    struct bytes file = file_read(&place, FIRST_SEGMENT);
+    memset(file.at + begin, 0, end - begin);
+    file_write(&place, FIRST_SEGMENT, file.at, file.used);
+    struct replayed r;
+    bool cut;
+    log = (struct log){.read_only = true};
+    assert_int_equal(log_open(&log, place.directory, place.path, 0, 0, ignore_batch, &r, &cut), -1);
+    assert_non_null(strstr(log.message, "does not go on from the segment before it"));
+    log_close(&log);
+    bytes_close(&file);
+    place_close(&place);
+}
+
 static void a_missing_segment_is_noticed(void **state) {
     struct place place;
     struct log log = {0};
@@ -577,6 +612,7 @@ int main(void) {
         cmocka_unit_test(a_reader_leaves_a_torn_end_alone),
         cmocka_unit_test(damage_before_the_end_is_refused_at_any_byte),
         cmocka_unit_test(an_earlier_segment_has_no_torn_end),
+        cmocka_unit_test(a_lost_replacement_is_noticed),
         cmocka_unit_test(a_missing_segment_is_noticed),
         cmocka_unit_test(what_no_server_writes_is_refused),
         cmocka_unit_test(a_snapshot_of_another_history_is_refused),

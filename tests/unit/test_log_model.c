@@ -7,7 +7,7 @@
 #include "raft/log.h"
 #include "raft/window.h"
 
-enum { HISTORIES = 100, STEPS = 120, ENTRIES_MAX = 4096, SNAPSHOTS = 8, SEGMENT = 700 };
+enum { HISTORIES = 40, STEPS = 120, ENTRIES_MAX = 4096, SNAPSHOTS = 8, SEGMENT = 700 };
 
 struct known {        /* an entry */
     uint64_t content; /* different for each */

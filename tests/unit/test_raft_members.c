@@ -86,10 +86,7 @@ static struct raft_config numbered(unsigned n, unsigned count, unsigned base) {
 /* A leader whose log is decided, with that config; it is 1. */
 static struct raft settled_leader(struct raft_config config) {
     struct raft raft = restarted(1, 0, 0, "", config);
-    if (raft.role != RAFT_LEADER) {
-        stand_up(&raft);
-        if (raft.role != RAFT_LEADER) elect(&raft);
-    }
+    if (raft.role != RAFT_LEADER) elect(&raft);
     saved(&raft);
     for (uint32_t i = 0; i < config.count; i++)
         if (config.at[i].id != 1)
@@ -116,7 +113,7 @@ static void quorums_of_configs_one_step_apart_meet(void **state) {
             assert_true(raft_is_quorum(&to, UINT32_MAX));
         }
     }
-    assert_int_equal(allowed, 402);
+    assert_int_equal(allowed, 436); /* 75 stay, 121 change the first, 240 another */
 }
 
 static void members_move_between_groups_in_no_step(void **state) {

@@ -501,7 +501,7 @@ static void words_are_allowed_or_not(void **state) {
 static void members_are_kept(void **state) {
     struct settings s = settled("server.3=[::1]:30:31:observer;32\nserver.0=h:1:2\n"
                                 "server.255=zoo-1.example.:2888:3888:PARTICIPANT;0.0.0.0:2181\n"
-                                "weight.0=5\ngroup.2=255\ngroup.1=0\nserver.0=i:7:8");
+                                "weight.0=5\ngroup.2=255\ngroup.1=0\nserver.0=i:7:8\nmyid=3");
     (void)state;
     assert_int_equal(s.member_count, 3);
     assert_int_equal(s.members[0].id, 3);
@@ -549,9 +549,18 @@ static void members_that_are_none(void **state) {
 
 static void members_fit_together(void **state) {
     (void)state;
-    assert_int_equal(settled("server.1=h:1:2\nstandaloneEnabled=false").member_count, 1);
-    assert_int_equal(settled("server.1=h:1:2\nserver.2=h:3:4:observer").member_count, 2);
-    assert_int_equal(settled("group.1=1\nserver.1=h:1:2\nserver.2=h:3:4:observer").member_count, 2);
+    assert_int_equal(settled("server.1=h:1:2\nstandaloneEnabled=false\nmyid=1").member_count, 1);
+    assert_int_equal(settled("server.1=h:1:2\nserver.2=h:3:4:observer\nmyid=2").member_count, 2);
+    assert_int_equal(
+        settled("group.1=1\nserver.1=h:1:2\nserver.2=h:3:4:observer\nmyid=1").member_count, 2);
+    assert_int_equal(settled("ensemble=1=h:1,2=[::1]:3\nmyid=2").members[1].peer_port, 3);
+    assert_int_equal(settled("ensemble=7=h:1\nmyid=7").member_count, 1); /* it can be found */
+    will_not_settle("ensemble=1=h:1,2=i:3", "needs its number");
+    will_not_settle("ensemble=1=h:1,2=i:3\nmyid=3", "server 3 is not among those");
+    will_not_settle("ensemble.join=true", "to join, say whom");
+    will_not_settle("ensemble=1=h:1\nmyid=1\nsslQuorum=true", "TLS needs a certificate");
+    will_not_settle("ensemble=1=h:1\nmyid=1\nensemble.keyFile=k\nensemble.certificate=c",
+                    "not both");
     will_not_settle("server.1=h:1:2:observer", "every server.N is an observer");
     will_not_settle("group.1=1:2\nserver.1=h:1:2\nserver.3=h:3:4",
                     "group.1 has server 2, but there is no server.2");
@@ -580,7 +589,7 @@ static void files_are_read_with_the_one_they_name(void **state) {
     snprintf(members, sizeof members, "%s/members", folder);
     snprintf(text, sizeof text, "tickTime=7\ndynamicConfigFile=%s\n", members);
     write_file(path, text);
-    write_file(members, "server.1=h:1:2;3\nserver.2=h:4:5;6\nversion=0\nodd=1");
+    write_file(members, "server.1=h:1:2;3\nserver.2=h:4:5;6\nversion=0\nodd=1\nmyid=2");
     settings_default(&s);
     assert_int_equal(settings_read(&s, path, hear, &heard), 0);
     snprintf(text, sizeof text, "note %s:4: odd: unknown\n", members);
@@ -588,6 +597,7 @@ static void files_are_read_with_the_one_they_name(void **state) {
     assert_int_equal(s.tick_ms, 7);
     assert_int_equal(s.member_count, 2);
     assert_int_equal(settings_settle(&s, text, sizeof text), 0);
+    assert_int_equal(s.clients.at[0].port, 6); /* its own line says where clients come */
 
     unlink(members);
     heard = (struct heard){0};

@@ -96,6 +96,9 @@ static void one_that_is_not_complete_changes_nothing(void **state) {
     assert_int_equal(vote_read(&vote, place.directory, place.path), -1);
     assert_non_null(strstr(vote.message, "cannot be read"));
     assert_int_equal(unlinkat(place.directory, "vote", AT_REMOVEDIR), 0);
+    assert_int_equal(symlinkat("vote", place.directory, "vote"), 0); /* that leads to itself */
+    assert_int_equal(vote_read(&vote, place.directory, place.path), -1);
+    assert_non_null(strstr(vote.message, "cannot be read"));
     place_close(&place);
 }
 

@@ -42,6 +42,7 @@ static void expect_read(const struct window *w, uint64_t index, size_t most,
     assert_int_equal(at, batch.size);
     assert_int_equal(batch.term, known[index].term);
     assert_int_equal(batch.kind, known[index].kind);
+    if (batch.kind == RAFT_CONFIG) assert_int_equal(batch.count, 1);
     uint64_t next = index + batch.count;
     if (next > window_last(w)) return;
     bool alike = known[next].term == batch.term && known[next].kind == batch.kind;
@@ -177,6 +178,13 @@ static void what_is_no_batch_is_refused(void **state) {
     for (size_t size = 0; size < good.size; size++) { /* cut anywhere */
         bad = good;
         bad.size = size;
+        assert_false(window_append(&w, &bad));
+    }
+    bytes_add(&bytes, "more", 4);
+    good.bytes = bytes.at;
+    for (size_t more = 1; more <= 4; more++) {
+        bad = good;
+        bad.size += more;
         assert_false(window_append(&w, &bad));
     }
     for (uint32_t count = 0; count < 6; count++) {

@@ -1,0 +1,83 @@
+#include "load.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* A client with one connection, to the first of the ports, writes again and again, and does not
+ * wait for answers: some servers never answer what they had sent to a leader that is gone.  When
+ * its connection is ended it tries the ports in turn, with the session that it has.  Measured from
+ * the end of the victim until the first answer to a write that was sent after it. */
+
+enum {
+    EVERY_MS = 2,       /* a write, or an attempt to connect */
+    GREETING_MS = 1000, /* that long a server may take before the next is tried */
+};
+
+/* To the port behind the one of the last attempt. */
+static bool connect_next(struct load *load, struct connection *c, unsigned *attempts) {
+    c->out.used = 0;
+    c->port = load->ports[++*attempts % load->port_count];
+    return dial(load, c, GREETING_MS) && await_greeting(load, c);
+}
+
+static bool write_once(struct load *load, struct connection *c) {
+    load->operation->begin(load, c, (unsigned)(load->begun++ % load->outstanding));
+    return flush_all(c);
+}
+
+/* Whether a write has succeeded; `connected` becomes false when the server has ended it. */
+static bool answered(struct load *load, struct connection *c, bool *connected) {
+    struct pollfd ready = {.fd = c->fd, .events = POLLIN};
+    struct reply reply;
+    if (poll(&ready, 1, EVERY_MS) <= 0) return false;
+    if (!receive(c, MSG_DONTWAIT)) {
+        *connected = errno == EAGAIN || errno == EINTR;
+        if (!*connected) close(c->fd);
+        return false;
+    }
+    struct zk_in received = zk_in_of(c->in, c->in_used);
+    bool success = false;
+    while (load->protocol->next(load, c, &received, &reply))
+        if (reply.slot != EVENT && !reply.err) success = true;
+    keep_rest(c, &received);
+    return success;
+}
+
+static void run_until_answered(struct load *load, struct connection *c) {
+    bool connected = true;
+    unsigned attempts = 0;
+    uint64_t limit = load->start + (uint64_t)(load->seconds * 1e9);
+    for (;;) {
+        if (!connected) {
+            if (attempts) poll(NULL, 0, EVERY_MS);
+            connected = connect_next(load, c, &attempts);
+        } else if (!write_once(load, c)) {
+            connected = false;
+            close(c->fd);
+        } else if (answered(load, c, &connected)) {
+            return;
+        }
+        if (clock_ns() > limit) die("no write succeeds within %g s", load->seconds);
+    }
+}
+
+void run_fail_over(struct load *load) {
+    load->outstanding = 1 << 16;
+    open_connections(load, 1);
+    struct connection *c = load->all;
+    bool connected = true;
+    if (load->operation->prepare) load->operation->prepare(load);
+    write_once(load, c);
+    while (!answered(load, c, &connected))
+        if (!connected) die("the server ended the connection before anything was ended");
+    load->start = clock_ns();
+    if (kill(load->victim, load->ending) != 0) die("process %d: %s", load->victim, strerror(errno));
+    run_until_answered(load, c);
+    load->end = clock_ns();
+    load->done = 1;
+    latencies_add(&load->latencies, load->end - load->start);
+    close(c->fd);
+}
