@@ -21,6 +21,7 @@ static const char help[] =
     "  idle             sessions that do nothing until standard input ends\n"
     "  answer           until a server that may not be there yet answers a client\n"
     "  fail-over        until a write succeeds after a process was ended or stopped\n"
+    "  gap              times between such writes, with or without a victim\n"
     "  ping-pong        an echo over TCP: what the machine can do\n"
     "  overwrite        records forced to disk, over zeros: what the disk can do\n"
     "  append           the same at the end of a file that grows\n\n"
@@ -28,7 +29,7 @@ static const char help[] =
     "  --host 127.0.0.1  --port 2181[,PORT...]  --directory . (of the file on the disk)\n"
     "  --connections 1   --outstanding 1 (cycles of each)  --value 100 (bytes)\n"
     "  --seconds 2       --warm 0.2 (seconds before that)  --requests N (instead of a time)\n"
-    "  --victim PID      --signal 9 (fail-over: what ends it)\n";
+    "  --victim PID      --signal 9 (fail-over, gap: what ends it)\n";
 
 void die(const char *format, ...) {
     va_list arguments;
@@ -225,9 +226,9 @@ int main(int argc, char **argv) {
         run_idle(&load);
     } else if (strcmp(operation, "answer") == 0) {
         run_answer(&load);
-    } else if (strcmp(operation, "fail-over") == 0) {
+    } else if (strcmp(operation, "fail-over") == 0 || strcmp(operation, "gap") == 0) {
         choose_operation(&load, "set");
-        run_fail_over(&load);
+        run_fail_over(&load, *operation == 'f');
         report(&load, operation);
     } else if (strcmp(operation, "ping-pong") == 0) {
         run_ping_pong(&load);

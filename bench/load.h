@@ -159,7 +159,7 @@ void settle(struct load *load); /* until all of them are answered */
 
 /* ---- load_fail_over.c ---- */
 
-void run_fail_over(struct load *load); /* of the operation */
+void run_fail_over(struct load *load, bool only_first); /* write that succeeds, or all */
 
 /* ---- load_others.c ---- */
 

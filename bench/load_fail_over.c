@@ -8,12 +8,16 @@
 
 /* A client with one connection, to the first of the ports, writes again and again, and does not
  * wait for answers: some servers never answer what they had sent to a leader that is gone.  When
- * its connection is ended it tries the ports in turn, with the session that it has.  Measured from
- * the end of the victim until the first answer to a write that was sent after it. */
+ * its connection is ended it tries the ports in turn, with the session that it has.
+ *
+ *   fail-over  from the end of the victim until the first answer to a write that was sent after it
+ *   gap        the times between answers: for a server that may go on for a while before it ends,
+ *              and for changes of the leader that somebody else makes */
 
 enum {
     EVERY_MS = 2,       /* a write, or an attempt to connect */
-    GREETING_MS = 1000, /* that long a server may take before the next is tried */
+    GREETING_MS = 1000, /* that long a server may take before the next is tried, */
+    PATIENCE_S = 60,    /* and all of them together */
 };
 
 /* To the port behind the one of the last attempt. */
@@ -49,7 +53,7 @@ static bool answered(struct load *load, struct connection *c, bool *connected) {
 static void run_until_answered(struct load *load, struct connection *c) {
     bool connected = true;
     unsigned attempts = 0;
-    uint64_t limit = load->start + (uint64_t)(load->seconds * 1e9);
+    uint64_t limit = clock_ns() + (uint64_t)(PATIENCE_S * 1e9);
     for (;;) {
         if (!connected) {
             if (attempts) poll(NULL, 0, EVERY_MS);
@@ -60,11 +64,11 @@ static void run_until_answered(struct load *load, struct connection *c) {
         } else if (answered(load, c, &connected)) {
             return;
         }
-        if (clock_ns() > limit) die("no write succeeds within %g s", load->seconds);
+        if (clock_ns() > limit) die("no write succeeds within %u s", PATIENCE_S);
     }
 }
 
-void run_fail_over(struct load *load) {
+void run_fail_over(struct load *load, bool only_first) {
     load->outstanding = 1 << 16;
     open_connections(load, 1);
     struct connection *c = load->all;
@@ -74,10 +78,17 @@ void run_fail_over(struct load *load) {
     while (!answered(load, c, &connected))
         if (!connected) die("the server ended the connection before anything was ended");
     load->start = clock_ns();
-    if (kill(load->victim, load->ending) != 0) die("process %d: %s", load->victim, strerror(errno));
-    run_until_answered(load, c);
-    load->end = clock_ns();
-    load->done = 1;
-    latencies_add(&load->latencies, load->end - load->start);
+    load->end = load->start + (uint64_t)(only_first ? 0 : load->seconds * 1e9);
+    if (load->victim && kill(load->victim, load->ending) != 0)
+        die("process %d: %s", load->victim, strerror(errno));
+    load->now = load->start;
+    do {
+        uint64_t before = load->now;
+        run_until_answered(load, c);
+        load->now = clock_ns();
+        load->done++;
+        latencies_add(&load->latencies, load->now - before);
+    } while (load->now < load->end);
+    load->end = load->now;
     close(c->fd);
 }

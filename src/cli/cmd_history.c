@@ -6,7 +6,7 @@
 #include "cli/history_file.h"
 
 enum { KEY_SEQUENTIAL = 256, KEY_WORK };
-enum { EXIT_UNDECIDED = 3, ORDER_SHOWN = 8 };
+enum { EXIT_UNDECIDED = 4, ORDER_SHOWN = 8 };
 
 struct request {
     struct history_rules rules;
@@ -49,7 +49,7 @@ static const char doc[] =
     "                others had no node\n"
     "What a session leaves behind when it ends is written as a delete or a release of the client, "
     "without an end.\n\n"
-    "Exit status: 0 it holds, 1 it is violated, 2 wrong usage or a bad file, 3 undecided: it would "
+    "Exit status: 0 it holds, 1 it is violated, 2 wrong usage or a bad file, 4 undecided: it would "
     "be too much work.\n\n"
     "Example, in which b reads what was overwritten before it asked:\n"
     "  {\"client\":\"a\",\"key\":\"/x\",\"op\":\"create\",\"value\":1,\"start\":0,\"end\":5}\n"

@@ -88,13 +88,14 @@ static bool same_groups(const struct raft_config *from, const struct raft_config
     return true;
 }
 
-/* The one that is to get its first vote has nearly all of the log. */
+/* The one that is to get its first vote has nearly all of the log, and knows the members. */
 static bool is_behind(const struct raft *raft, const struct raft_config *to) {
     enum { BEHIND_MAX = 1000 }; /* entries, which it gets while it waits for the vote */
     for (uint32_t i = 0; i < to->count; i++) {
         int place = raft_place(&raft->config, to->at[i].id);
         if (place < 0 || raft->config.at[place].weight || !to->at[i].weight) continue;
-        if (raft->peer[place].match + BEHIND_MAX < raft->last) return true;
+        uint64_t match = raft->peer[place].match;
+        if (!match || match + BEHIND_MAX < raft->last) return true;
     }
     return false;
 }
@@ -126,7 +127,8 @@ static void cut(struct raft_config *config, uint32_t place) {
     config->at[config->count] = (struct raft_member){0};
 }
 
-/* Who comes does so before anyone goes, so that there are always enough. */
+/* Who comes does so before anyone goes, so that there are always enough; and who goes, perhaps
+ * because it is broken, does so before others lose weight, so that it is not needed meanwhile. */
 bool raft_step_toward(const struct raft_config *from, const struct raft_config *to,
                       struct raft_config *next) {
     *next = *from;
@@ -140,9 +142,12 @@ bool raft_step_toward(const struct raft_config *from, const struct raft_config *
             return next->at[place].weight++, true;
     }
     for (uint32_t i = 0; i < from->count; i++) {
-        const struct raft_member *stays = raft_member(to, from->at[i].id);
-        if (from->at[i].weight > (stays ? stays->weight : 0)) return next->at[i].weight--, true;
-        if (!stays) return cut(next, i), true;
+        if (raft_member(to, from->at[i].id)) continue;
+        if (from->at[i].weight) return next->at[i].weight--, true;
+        return cut(next, i), true;
     }
+    for (uint32_t i = 0; i < from->count; i++)
+        if (from->at[i].weight > raft_member(to, from->at[i].id)->weight)
+            return next->at[i].weight--, true;
     return false;
 }

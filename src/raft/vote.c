@@ -43,10 +43,12 @@ int vote_read(struct vote *vote, int directory, const char *path) {
     memcpy(&form, bytes, sizeof form);
     if (size != sizeof form || memcmp(form.magic, MAGIC, sizeof MAGIC) != 0 ||
         form.crc != crc_of(&form) || !form.directory_number) {
-        snprintf(vote->message, sizeof vote->message,
-                 "%s/%s: damaged, so this server does not know whom it voted for; move the "
-                 "directory away and start it with an empty one, which the others fill",
-                 path, NAME);
+        snprintf(
+            vote->message, sizeof vote->message,
+            "%s/%s: damaged, so this server does not know whom it voted for; a server alone can "
+            "do without the file; a member of an ensemble has to be removed by the others "
+            "('conclave ensemble remove'), and to join again with an empty directory",
+            path, NAME);
         return -1;
     }
     vote->term = form.term;

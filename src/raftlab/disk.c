@@ -116,13 +116,3 @@ void lab_start(struct lab *lab, struct lab_node *node) {
     lab_carry_out(lab, node, &out, NULL);
     lab_turn(lab, node);
 }
-
-void lab_wipe(struct lab *lab, struct lab_node *node) {
-    struct lab_disk *disk = &node->disk;
-    disk->term = disk->committed = disk->log.last = disk->vote = 0;
-    disk->snapshot = (struct lab_snapshot){.config = lab_config(lab, &(struct raft_config){0})};
-    *lab_entry(&disk->log, 0) = (struct lab_entry){0};
-    node->state = LAB_DOWN;
-    node->machine++;
-    lab_note(lab, lab_id(lab, node), node->machine, "is given an empty disk");
-}

@@ -100,6 +100,7 @@ static void judge_decided(struct lab *lab, struct lab_node *node, uint64_t index
         if (other->state == LAB_UP && other->raft.role == RAFT_LEADER &&
             other->raft.term > node->raft.term)
             must_have(lab, other, index);
+        lab_lease_read(lab, other); /* now is when a lease that should be over is noticed */
     }
 }
 

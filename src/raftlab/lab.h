@@ -8,7 +8,7 @@
 #include "raftlab/raftlab.h"
 
 enum {
-    LAB_NODES_MAX = 5,
+    LAB_NODES_MAX = 8,
     LAB_BATCH_MAX = 8,  /* entries of a message */
     LAB_WRITE_MAX = 64, /* entries that one write takes to the disk */
     LAB_READS_MAX = 8,
@@ -65,7 +65,6 @@ struct lab_node {
     struct lab_disk disk;
     enum lab_state state;
     uint32_t life, timer; /* what belongs to another one does not happen any more */
-    uint32_t machine;     /* another one after the data was lost */
     double rate;          /* of its clock */
     uint64_t judged;      /* what is decided has been looked at up to here */
     uint64_t disk_us;     /* what a write takes; 0: it does not come to its end */
@@ -88,7 +87,7 @@ enum lab_event_type {
 
 struct lab_event {
     uint8_t type, node;
-    uint32_t life, timer, machine; /* machine: of the sender */
+    uint32_t life, timer;
     uint32_t next_free;
     struct raft_message message;
     uint32_t config; /* of a message's entry, or of a snapshot */
@@ -155,14 +154,14 @@ bool lab_is_durable(const struct lab_node *node, uint64_t index, uint64_t term);
 void lab_store_snapshot(struct lab_node *node, struct lab_snapshot snapshot);
 void lab_crash(struct lab *lab, struct lab_node *node);
 void lab_start(struct lab *lab, struct lab_node *node);
-/* An empty disk: it knows nothing, and nobody. */
-void lab_wipe(struct lab *lab, struct lab_node *node);
 
 /* ---- node.c ---- */
 
 void lab_open(struct lab *lab, uint64_t seed, const struct raft_config *config, FILE *trace,
               struct lab_result *result);
 void lab_close(struct lab *lab);
+/* One more, with an empty disk, that knows of those members. */
+struct lab_node *lab_add_node(struct lab *lab, const struct raft_config *config);
 void lab_carry_out(struct lab *lab, struct lab_node *node, const struct raft_out *out,
                    const struct lab_event *event);
 /* What an owner does after every event. */

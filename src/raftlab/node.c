@@ -13,16 +13,19 @@ void lab_open(struct lab *lab, uint64_t seed, const struct raft_config *config, 
     rng_seed(&lab->rng, seed);
     lab->trace = trace;
     lab->result = result;
-    lab->nodes = config->count;
     lab->chance.delay_us = MS;
     *lab_entry(&lab->decided, 0) = (struct lab_entry){0};
-    for (uint8_t id = 1; id <= lab->nodes; id++) {
-        struct lab_node *node = &lab->node[id];
-        node->rate = 1;
-        node->disk_us = MS;
-        *lab_entry(&node->disk.log, 0) = (struct lab_entry){0};
-        lab_store_snapshot(node, (struct lab_snapshot){.config = lab_config(lab, config)});
-    }
+    for (uint32_t i = 0; i < config->count; i++) lab_add_node(lab, config);
+}
+
+struct lab_node *lab_add_node(struct lab *lab, const struct raft_config *config) {
+    struct lab_node *node = &lab->node[++lab->nodes];
+    cv_assert(lab->nodes <= LAB_NODES_MAX);
+    node->rate = 1;
+    node->disk_us = MS;
+    *lab_entry(&node->disk.log, 0) = (struct lab_entry){0};
+    node->disk.snapshot.config = lab_config(lab, config);
+    return node;
 }
 
 void lab_close(struct lab *lab) {
@@ -64,7 +67,6 @@ static void post(struct lab *lab, const struct lab_event *letter) {
         event->node = m->to;
         event->life = life;
         event->timer = timer;
-        event->machine = lab->node[m->from].machine;
     }
 }
 
@@ -192,7 +194,7 @@ static void receive(struct lab *lab, struct lab_node *node, const struct lab_eve
     const struct raft_message *m = &event->message;
     const struct raft_config *config = m->kind == RAFT_CONFIG ? &lab->config[event->config] : NULL;
     struct raft_out out = {0};
-    if (event->machine != lab->node[m->from].machine || lab->cut[m->from][m->to]) return;
+    if (lab->cut[m->from][m->to]) return;
     lab_note(lab, lab_id(lab, node), m->type * 31 + m->index * 7 + m->term,
              "from %u: %s%s of term %llu, flags %u, index %llu (term %llu), %u of term %llu, "
              "other %llu, round %llu",
@@ -327,8 +329,12 @@ enum raft_change lab_change(struct lab *lab, struct lab_node *node,
     if (result != RAFT_CHANGED) return result;
     add_config(lab, node);
     lab->result->changes++;
-    lab_note(lab, node->raft.self, node->raft.last, "changes the members, by entry %llu",
-             (unsigned long long)node->raft.last);
+    char text[LAB_TEXT_MAX];
+    for (uint32_t i = 0, at = 0; i < config->count; i++)
+        at += (uint32_t)snprintf(text + at, sizeof text - at, " %u:%u", config->at[i].id,
+                                 config->at[i].weight);
+    lab_note(lab, node->raft.self, node->raft.last, "changes the members, by entry %llu:%s",
+             (unsigned long long)node->raft.last, text);
     lab_turn(lab, node);
     return result;
 }

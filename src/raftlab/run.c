@@ -3,15 +3,18 @@
 
 #include "raftlab/lab.h"
 
-enum { STORM = 6000 * MS, CALM = 20000 * MS, TICK = 10 * MS };
+enum { STORM = 8000 * MS, CALM = 20000 * MS, TICK = 10 * MS };
 
 /* What people want: members as in `goal`, one step after the other.  A member whose data is damaged
- * must be removed before it may come back with an empty disk: it has promised things that it no
- * longer knows. */
+ * is replaced by another one, with an empty disk and an id of its own: under the old id it would
+ * still be asked to keep promises that it no longer knows, if only by itself, with the members of
+ * long ago at the beginning of its log. */
 struct people {
     struct raft_config goal, all;
     uint8_t damaged;
     bool changes_members;
+    double mobbing; /* how often a new leader is not left in peace */
+    uint64_t leaders_seen;
 };
 
 /* ---- What goes wrong ---- */
@@ -37,11 +40,19 @@ static void part(struct lab *lab) {
     lab_note(lab, 0, side, "the network is parted%s: %x", one_way ? " one way" : "", side);
 }
 
+static void part_from_all(struct lab *lab, struct lab_node *node) {
+    uint8_t id = lab_id(lab, node);
+    for (uint32_t other = 1; other <= lab->nodes; other++)
+        lab->cut[id][other] = lab->cut[other][id] = true;
+    lab_note(lab, id, 0, "is cut off");
+}
+
 static void kill(struct lab *lab, struct lab_node *node) {
     uint8_t id = lab_id(lab, node);
     if (node->state != LAB_UP) return;
+    uint64_t most = rng_below(&lab->rng, 2) ? 100 * MS : 2000 * MS;
     lab_crash(lab, node);
-    lab_after(lab, 20 * MS + rng_below(&lab->rng, 2000 * MS), LAB_START, id);
+    lab_after(lab, 10 * MS + rng_below(&lab->rng, most), LAB_START, id);
     for (uint32_t other = 1; other <= lab->nodes; other++)
         if (rng_below(&lab->rng, 2)) lab_gone(lab, &lab->node[other], id);
 }
@@ -63,17 +74,31 @@ static bool can_be_spared(struct lab *lab, uint8_t id) {
 static void damage(struct lab *lab, struct people *people, struct lab_node *node) {
     uint8_t id = lab_id(lab, node);
     if (people->damaged || node->state != LAB_DOWN || !people->changes_members) return;
-    if (!can_be_spared(lab, id)) return;
+    if (lab->nodes == LAB_NODES_MAX || !can_be_spared(lab, id)) return;
     people->damaged = id;
+    people->goal = people->all;
     node->state = LAB_DAMAGED;
     lab->result->damaged++;
     lab_note(lab, id, 0, "finds its log damaged, and refuses to take part");
 }
 
+/* A new leader soon ends or is alone, with what it has in its log. */
+static void mob_leader(struct lab *lab, struct people *people) {
+    struct lab_node *leader = lab_leader(lab);
+    if (people->leaders_seen == lab->result->leaders) return;
+    people->leaders_seen = lab->result->leaders;
+    if (!leader || !rng_chance(&lab->rng, people->mobbing)) return;
+    lab_propose(lab, leader, 1);
+    if (rng_below(&lab->rng, 3))
+        kill(lab, leader);
+    else
+        part_from_all(lab, leader);
+}
+
 static void misfortune(struct lab *lab, struct people *people) {
     struct lab_node *node = anybody(lab), *leader = lab_leader(lab);
     if (leader && rng_below(&lab->rng, 2)) node = leader;
-    switch (rng_below(&lab->rng, 12)) {
+    switch (rng_below(&lab->rng, 13)) {
     case 0:
     case 1: kill(lab, node); break;
     case 2:
@@ -90,6 +115,7 @@ static void misfortune(struct lab *lab, struct people *people) {
     case 10:
         if (leader) lab_gone(lab, anybody(lab), lab_id(lab, leader)); /* so it seems */
         break;
+    case 11: part_from_all(lab, node); break;
     default: damage(lab, people, node); break;
     }
 }
@@ -115,20 +141,26 @@ static void want_others(struct lab *lab, struct people *people) {
     }
 }
 
+static void replace(struct lab *lab, struct people *people) {
+    struct lab_node *other = lab_add_node(lab, &(struct raft_config){0});
+    uint16_t weight = raft_member(&people->all, people->damaged)->weight;
+    cut_out(&people->all, people->damaged);
+    people->all.at[people->all.count++] =
+        (struct raft_member){.id = lab_id(lab, other), .weight = weight};
+    people->goal = people->all;
+    people->damaged = 0;
+    lab_start(lab, other);
+}
+
 static void operate(struct lab *lab, struct people *people) {
     struct lab_node *leader = lab_leader(lab);
     struct raft_config next;
     if (!leader || !people->changes_members) return;
     const struct raft *raft = &leader->raft;
     if (people->damaged) {
-        people->goal = people->all;
         cut_out(&people->goal, people->damaged);
-        if (raft->config_index <= raft->committed && !raft_member(&raft->config, people->damaged)) {
-            lab_wipe(lab, &lab->node[people->damaged]);
-            lab_start(lab, &lab->node[people->damaged]);
-            people->damaged = 0;
-            people->goal = people->all;
-        }
+        if (raft->config_index <= raft->committed && !raft_member(&raft->config, people->damaged))
+            replace(lab, people);
     }
     if (raft_step_toward(&raft->config, &people->goal, &next)) lab_change(lab, leader, &next);
 }
@@ -137,8 +169,7 @@ static void clients(struct lab *lab) {
     struct lab_node *node = anybody(lab), *leader = lab_leader(lab);
     if (leader && rng_below(&lab->rng, 4)) node = leader;
     lab_propose(lab, node, 1 + (uint32_t)rng_below(&lab->rng, 3));
-    lab_read(lab, anybody(lab));
-    for (uint32_t id = 1; id <= lab->nodes; id++) lab_lease_read(lab, &lab->node[id]);
+    for (uint32_t id = 1; id <= lab->nodes; id++) lab_read(lab, &lab->node[id]);
 }
 
 /* ---- The run ---- */
@@ -167,6 +198,7 @@ static void draw_weather(struct lab *lab) {
 
 static void tick(struct lab *lab, struct people *people, uint64_t trouble) {
     if (rng_below(&lab->rng, 4) == 0) clients(lab);
+    mob_leader(lab, people);
     if (rng_below(&lab->rng, trouble) == 0) misfortune(lab, people);
     if (rng_below(&lab->rng, 100) == 0) want_others(lab, people);
     if (rng_below(&lab->rng, 5) == 0) operate(lab, people);
@@ -185,6 +217,7 @@ static bool is_settled(struct lab *lab, const struct people *people) {
     if (memcmp(leader->raft.config.at, people->goal.at, sizeof people->goal.at)) return false;
     for (uint32_t id = 1; id <= lab->nodes; id++) {
         const struct lab_node *node = &lab->node[id];
+        if (node->state == LAB_DAMAGED) continue;
         if (node->state != LAB_UP || node->raft.committed != leader->raft.last) return false;
         if (node->raft.last != leader->raft.last) return false;
     }
@@ -216,7 +249,8 @@ void lab_run(uint64_t seed, FILE *trace, struct lab_result *result) {
     cv_assert(lab);
     rng_seed(&rng, ~seed);
     struct people people = {.all = draw_members(&rng), .changes_members = rng_below(&rng, 2)};
-    uint64_t trouble = 5 + rng_below(&rng, 40);
+    uint64_t trouble = 5 + rng_below(&rng, 60);
+    people.mobbing = rng_below(&rng, 2) ? 0.6 : 0;
     people.goal = people.all;
     lab_open(lab, seed, &people.all, trace, result);
     draw_weather(lab);

@@ -314,3 +314,58 @@ json_t *admin_status(const struct server *s) {
     json_object_set_new(status, "snapshots", snapshots_of(s, sizes.data));
     return status;
 }
+
+static const char *const roles[] = {[RAFT_FOLLOWER] = "follower",
+                                    [RAFT_SOUNDING] = "sounding",
+                                    [RAFT_CANDIDATE] = "candidate",
+                                    [RAFT_LEADER] = "leader"};
+
+/* What a leader knows of the others it says of them; a follower knows of its links only. */
+static json_t *member_of(const struct server *s, const struct raft_member *member,
+                         const struct settings_member *address) {
+    static const char *const modes[] = {
+        [RAFT_PROBE] = "probing", [RAFT_STREAM] = "streaming", [RAFT_SNAPSHOT] = "snapshot"};
+    const struct raft *raft = &s->replica.raft;
+    const struct raft_peer *peer = raft_peer(raft, member->id);
+    bool self = member->id == raft->self;
+    json_t *object = json_object();
+    set_number(object, "id", member->id);
+    set_number(object, "weight", member->weight);
+    if (address) set_text(object, "host", address->host);
+    if (address) set_number(object, "port", (uint64_t)address->peer_port);
+    json_object_set_new(object, "linked", json_boolean(self || s->replica.up[member->id]));
+    if (raft->role != RAFT_LEADER || !peer) return object;
+    set_number(object, "match", self ? raft->saved : peer->match);
+    set_text(object, "sending", self ? "self" : modes[peer->mode]);
+    return object;
+}
+
+json_t *admin_ensemble(const struct server *s) {
+    const struct replica *r = &s->replica;
+    struct settings *named = malloc(sizeof *named);
+    struct raft_config config;
+    char why[256];
+    json_t *object = json_object(), *members = json_array();
+    cv_assert(named);
+    members_read(r->members.text.at, r->members.text.used, &config, named, why, sizeof why);
+    for (uint32_t i = 0; i < r->raft.config.count; i++) {
+        const struct raft_member *member = &r->raft.config.at[i];
+        json_array_append_new(members, member_of(s, member, settings_member(named, member->id)));
+    }
+    set_number(object, "server", r->raft.self);
+    set_text(object, "mode", report_mode(s));
+    set_text(object, "role", roles[r->raft.role]);
+    set_number(object, "leader", r->raft.leader);
+    set_number(object, "term", r->raft.term);
+    set_number(object, "last", r->raft.last);
+    set_number(object, "committed", r->raft.committed);
+    set_number(object, "applied", r->applied);
+    set_number(object, "clients", s->connections);
+    set_number(object, "sessions", s->tree.sessions.count);
+    json_object_set_new(object, "changing", json_boolean(r->goal.text.used > 0));
+    json_object_set_new(object, "handing_over_to",
+                        r->raft.heir ? json_integer(r->raft.heir) : json_null());
+    json_object_set_new(object, "members", members);
+    free(named);
+    return object;
+}

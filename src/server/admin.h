@@ -12,5 +12,6 @@
 json_t *admin_command(const struct server *server, const char *name);
 const char *admin_name(size_t i); /* of each command; NULL behind the last */
 json_t *admin_status(const struct server *server);
+json_t *admin_ensemble(const struct server *server);
 
 #endif

@@ -56,6 +56,10 @@ void commit_propose(struct server *s, struct connection *c, int64_t session, int
     propose(s, c, session, xid, op, body, 0);
 }
 
+void commit_propose_own(struct server *s, int32_t op, struct zk_in body) {
+    propose(s, NULL, 0, 0, op, body, TREE_OWN);
+}
+
 void commit_expire(struct server *s, uint32_t place) {
     const struct session *session = &s->tree.sessions.at[place];
     struct tree_expiry expiry = {(int64_t)s->replica.raft.term, (int32_t)session->moves};
@@ -107,6 +111,11 @@ static void answer(struct server *s, struct connection *c, const struct pending 
         session_joined(c, session, err);
         return;
     }
+    if (p->op == ZK_OP_RECONFIG && !err) { /* it is answered when it is done */
+        c->awaits_change = true;
+        c->change_xid = p->xid;
+        return;
+    }
     size_t reply = reply_begin(c);
     bytes_add(&c->stream.out, s->reply.at, s->reply.used);
     reply_end(c, reply, p->xid, s->tree.zxid, err);
@@ -148,6 +157,7 @@ void commit_apply(struct server *s, const struct raft_entry *raw) {
     if (place && !session_find(&s->tree, entry.session)) session_ended(s, place);
     bool opens = entry.op == TREE_OP_ATTACH || entry.op == ZK_OP_CREATE_SESSION;
     if (opens && !err) session_moved(s, entry.session, c);
+    if (entry.op == ZK_OP_RECONFIG && !err) err = change_begin(s, entry.body);
     if (c && !c->stream.closing) answer(s, c, &p, entry.session, err);
 }
 

@@ -157,6 +157,7 @@ static bool take(struct connection *c, struct zk_in *frame) {
         return false;
     }
     const struct zk_op *op = zk_op_of(header.type);
+    if (c->changing) return false; /* that takes its time, and all behind it waits */
     if (goes_through_log(c->server, op) && c->read_only) {
         note_request(c, &header);
         reply_end(c, reply_begin(c), header.xid, c->server->tree.zxid, ZK_NOTREADONLY);
@@ -168,6 +169,7 @@ static bool take(struct connection *c, struct zk_in *frame) {
         note_request(c, &header);
         commit_propose(c->server, c, c->session_id, header.xid, header.type, *frame);
         c->waiting++;
+        c->changing = header.type == ZK_OP_RECONFIG;
         if (header.type == ZK_OP_CLOSE_SESSION) c->state = CONNECTION_LEAVING;
     } else if (c->waiting) {
         if (!may_be_passed(c->server, op)) return false;
@@ -236,6 +238,7 @@ void connection_answered(struct connection *c) {
     struct zk_request_header header;
     cv_assert(c->waiting && frame_at(c, c->done, &frame) == 1);
     c->waiting--;
+    c->changing = false;
     c->done = end_of(c, &frame);
     while (c->done < c->ahead && frame_at(c, c->done, &frame) == 1) {
         size_t end = end_of(c, &frame);

@@ -56,7 +56,8 @@ static struct page list(void) {
     struct page page = {MHD_HTTP_OK, HTML_TYPE, {0}};
     report_print(&page.text, "<!DOCTYPE html>\n<title>conclave</title>\n"
                              "<a href=\"/metrics\">metrics</a><br>\n"
-                             "<a href=\"/status\">status</a><br>\n");
+                             "<a href=\"/status\">status</a><br>\n"
+                             "<a href=\"/ensemble\">ensemble</a><br>\n");
     for (size_t i = 0; admin_name(i); i++)
         report_print(&page.text, "<a href=\"/commands/%s\">%s</a><br>\n", admin_name(i),
                      admin_name(i));
@@ -68,12 +69,33 @@ static struct page page_of(const struct server *s, const char *path) {
     static const char commands[] = "/commands/";
     if (strcmp(path, "/metrics") == 0) return metrics(s);
     if (strcmp(path, "/status") == 0) return in_json(admin_status(s));
+    if (strcmp(path, "/ensemble") == 0) return in_json(admin_ensemble(s));
     if (strcmp(path, "/") == 0 || strcmp(path, "/commands") == 0 || strcmp(path, commands) == 0)
         return list();
     json_t *answer = strncmp(path, commands, strlen(commands)) == 0
                          ? admin_command(s, path + strlen(commands))
                          : NULL;
     return answer ? in_json(answer) : in_words(MHD_HTTP_NOT_FOUND, "not found; / has a list");
+}
+
+/* /ensemble/VERB/ARGUMENT: what changes something is asked for by a person on this machine, and not
+ * by a page that a browser happens to show, which cannot send that header. */
+static struct page command(struct server *s, struct MHD_Connection *connection, const char *path) {
+    static const char prefix[] = "/ensemble/";
+    const union MHD_ConnectionInfo *peer =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    const char *header = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Conclave");
+    char verb[16];
+    const char *argument =
+        strncmp(path, prefix, strlen(prefix)) == 0 ? strchr(path + strlen(prefix), '/') : NULL;
+    size_t size = argument ? (size_t)(argument - path) - strlen(prefix) : 0;
+    if (!argument || size >= sizeof verb) return in_words(MHD_HTTP_NOT_FOUND, "not found");
+    if (!header || !peer || !net_is_loopback(peer->client_addr))
+        return in_words(MHD_HTTP_FORBIDDEN, "only 'conclave ensemble' on this machine may do that");
+    memcpy(verb, path + strlen(prefix), size);
+    verb[size] = 0;
+    const char *problem = change_command(s, verb, argument + 1);
+    return problem ? in_words(MHD_HTTP_CONFLICT, problem) : in_json(admin_ensemble(s));
 }
 
 static enum MHD_Result send_page(struct MHD_Connection *connection, struct page *page) {
@@ -101,7 +123,9 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
     struct server *s = context;
     bool reads =
         strcmp(method, MHD_HTTP_METHOD_GET) == 0 || strcmp(method, MHD_HTTP_METHOD_HEAD) == 0;
-    if (!reads) {
+    bool commands =
+        strcmp(method, MHD_HTTP_METHOD_POST) == 0 && strncmp(path, "/ensemble/", 10) == 0;
+    if (!reads && !commands) {
         struct page page = in_words(MHD_HTTP_METHOD_NOT_ALLOWED, "only GET is answered");
         return send_page(connection, &page);
     }
@@ -111,7 +135,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
     }
     if (*upload_size) return MHD_NO; /* whoever reads has nothing to say */
     server_read_clock(s);
-    struct page page = page_of(s, path);
+    struct page page = commands ? command(s, connection, path) : page_of(s, path);
     return send_page(connection, &page);
 }
 

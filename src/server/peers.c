@@ -10,6 +10,7 @@ enum peer_frame {
     PEER_TOUCH,    /* sessions that have been heard of */
     PEER_ASK,      /* what is decided?  The question's number */
     PEER_ANSWER,   /* that number, and an index */
+    PEER_TRANSFER, /* the server that is to lead */
 };
 
 enum {
@@ -103,6 +104,11 @@ void peers_ask_fresh(struct server *s, uint64_t number) {
 
 void peers_answer_fresh(struct server *s, uint8_t to, uint64_t number, uint64_t index) {
     send_numbers(s, to, PEER_ANSWER, (uint64_t[]){number, index}, 2);
+}
+
+void peers_ask_transfer(struct server *s, uint8_t to) {
+    send_numbers(s, s->replica.raft.leader, PEER_TRANSFER, &(uint64_t){to}, 1);
+    peers_flush(s);
 }
 
 void peers_flush(struct server *s) {
@@ -207,6 +213,16 @@ static bool take_question(struct server *s, uint64_t from, const unsigned char *
     return true;
 }
 
+static bool take_transfer(struct server *s, const unsigned char *bytes, size_t size) {
+    struct raft_out out = {0};
+    uint64_t to;
+    if (size != sizeof to) return false;
+    memcpy(&to, bytes, sizeof to);
+    if (to && to <= SETTINGS_ID_MAX) raft_transfer(&s->replica.raft, (uint8_t)to, &out);
+    replica_perform(s, &out);
+    return true;
+}
+
 static bool take_answer(struct server *s, const unsigned char *bytes, size_t size) {
     uint64_t numbers[2];
     if (size != sizeof numbers) return false;
@@ -225,6 +241,7 @@ static void frame_came(void *owner, uint64_t from, uint32_t type, const unsigned
     case PEER_FORWARD: good = take_forwarded(s, from, bytes, size); break;
     case PEER_TOUCH: good = take_touched(s, bytes, size); break;
     case PEER_ASK: good = take_question(s, from, bytes, size); break;
+    case PEER_TRANSFER: good = take_transfer(s, bytes, size); break;
     case PEER_ANSWER: good = take_answer(s, bytes, size); break;
     }
     if (!good) s->statistics.frames_refused++;

@@ -72,7 +72,7 @@ static void start_wait(struct server *s, enum raft_wait wait) {
 }
 
 /* The new leader says who is a member: its first entry. */
-static void add_config(struct server *s) {
+void replica_add_members(struct server *s) {
     struct replica *r = &s->replica;
     struct tree_members members = {
         s->now_ms, {(const char *)r->members.text.at, (int32_t)r->members.text.used}};
@@ -119,7 +119,7 @@ static void leader_changed(struct server *s) {
 void replica_perform(struct server *s, const struct raft_out *out) {
     struct replica *r = &s->replica;
     if (out->save_vote) save_vote(s);
-    if (out->add_config) add_config(s);
+    if (out->add_config) replica_add_members(s);
     start_wait(s, out->wait);
     for (uint32_t i = 0; i < out->messages; i++) peers_send(s, &out->message[i]);
     follow_members(s);
@@ -287,6 +287,8 @@ void replica_turn(struct server *s) {
     while (save(s)) continue;
     apply_decided(s);
     fresh_turn(s);
+    change_turn(s);
+    change_answer(s);
     store_snapshot(s, false);
     store_trim(s);
     peers_replicate(s);
@@ -372,5 +374,6 @@ void replica_close(struct server *s) {
     window_close(&r->outbox);
     bytes_close(&r->members.text);
     bytes_close(&r->former.text);
+    bytes_close(&r->goal.text);
     install_close(s);
 }

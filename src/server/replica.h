@@ -6,6 +6,7 @@
  *   peers.c    frames between servers
  *   fresh.c    reads that no write can be newer than
  *   members.c  who they are, as text and as the core knows them
+ *   change.c   how they change
  *   install.c  snapshots from and to other servers
  *
  * What clients of this server ask for is numbered and kept in the outbox until it comes back
@@ -66,7 +67,9 @@ struct replica {
     uint64_t base_term; /* at the start: of the entry before those in memory */
     struct vote vote;
     struct members members, former;
-    struct links *links;                                       /* NULL: alone */
+    struct members goal; /* what the members are to be; empty: as they are */
+    uint64_t goal_us;    /* since when */
+    struct links *links; /* NULL: alone */
     bool linked[SETTINGS_ID_MAX + 1], up[SETTINGS_ID_MAX + 1]; /* by server: set; ready */
     uint8_t leader_said;                                       /* in the log for people */
     uint64_t term_said;
@@ -95,6 +98,8 @@ void replica_perform(struct server *server, const struct raft_out *out);
 /* An entry of the log, put forward by any server; of a leader. */
 bool replica_lead_entry(struct server *server, const unsigned char *bytes, size_t size);
 void replica_hand_over(struct server *server);
+/* The members in force become the last entry, which the core has counted already. */
+void replica_add_members(struct server *server);
 /* Everybody is to hear of the leader now. */
 void replica_beat(struct server *server);
 /* There has been no leader for too long: what is read here may be old, and nothing can be written.
@@ -122,6 +127,19 @@ void peers_update(struct server *server);
 /* Asks the leader what is decided, and answers that. */
 void peers_ask_fresh(struct server *server, uint64_t number);
 void peers_answer_fresh(struct server *server, uint8_t to, uint64_t number, uint64_t index);
+
+/* Asks the leader to hand over to a server. */
+void peers_ask_transfer(struct server *server, uint8_t to);
+
+/* ---- change.c ---- */
+
+/* A request to change the members has been decided: ZK_OK or why it is not done. */
+int32_t change_begin(struct server *server, struct zk_in body);
+void change_turn(struct server *server);
+/* Answers clients that asked for a change that is complete. */
+void change_answer(struct server *server);
+/* A person's command: add N=HOST:PORT, remove N, weight N=W, transfer N.  NULL, or why not. */
+const char *change_command(struct server *server, const char *verb, const char *argument);
 
 /* ---- fresh.c ---- */
 

@@ -224,7 +224,8 @@ static int start(struct server *s) {
     s->tree.rules = (s->settings.extended_types ? TREE_EXTENDED_TYPES : 0) |
                     (s->settings.enforce_quota ? TREE_ENFORCE_QUOTA : 0) |
                     (s->settings.skip_acl ? TREE_SKIP_ACL : 0) |
-                    (s->settings.client_auth > SETTINGS_AUTH_NONE ? TREE_X509 : 0);
+                    (s->settings.client_auth > SETTINGS_AUTH_NONE ? TREE_X509 : 0) |
+                    (s->settings.reconfig && s->replica.links ? TREE_RECONFIG : 0);
     sessions_start(s);
     start_handles(s);
     replica_start(s);

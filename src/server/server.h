@@ -54,9 +54,11 @@ struct connection {
     bool dirty;             /* has something to be sent at the end of the turn */
     struct bytes in;        /* requests that are not answered, and half a one */
     size_t done, ahead;     /* in there: what is answered; how far writes have been put forward */
-    uint64_t ticket;        /* of reads that wait to be fresh; see fresh.c */
-    size_t ticket_covers;   /* in `in`: those that had come when it was taken */
-    uint32_t waiting;       /* writes of this connection in the log's batch or on their way */
+    bool changing, awaits_change; /* its request to change the members is on its way; is decided */
+    int32_t change_xid;
+    uint64_t ticket;      /* of reads that wait to be fresh; see fresh.c */
+    size_t ticket_covers; /* in `in`: those that had come when it was taken */
+    uint32_t waiting;     /* writes of this connection in the log's batch or on their way */
     struct bytes identities;
     int32_t identity_count;
     char address[64]; /* "127.0.0.1" */
@@ -227,6 +229,7 @@ struct live *session_live(struct server *server, uint32_t place);
 /* Puts a request forward; `connection` NULL: the server's own. */
 void commit_propose(struct server *server, struct connection *connection, int64_t session,
                     int32_t xid, int32_t op, struct zk_in body);
+void commit_propose_own(struct server *server, int32_t op, struct zk_in body);
 /* The time of the session at that place is up. */
 void commit_expire(struct server *server, uint32_t place);
 /* An entry is decided. */

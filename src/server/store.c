@@ -55,7 +55,7 @@ static void keep_batch(void *context, const struct raft_batch *batch) {
     struct replica *r = context;
     struct raft_entry entry;
     cv_assert(window_append(&r->log, batch));
-    while (window_bytes(&r->log) > REPLICA_KEPT && r->log.count > 1) {
+    while (window_bytes(&r->log) > REPLICA_KEPT && r->log.after < batch->committed) {
         window_entry(&r->log, r->log.after + 1, &entry);
         r->base_term = entry.term;
         window_trim(&r->log, r->log.after + 1);

@@ -131,11 +131,9 @@ static void tell_verdict(const struct state *s) {
         fprintf(out, "lost: entries %" PRIu64 " to %" PRIu64 ", at least\n", s->next, s->last);
     else
         fputs("lost: nothing\n", out);
-    if (faccessat(s->log_directory, VOTE_NAME, F_OK, 0) == 0)
-        fputs(
-            "this is a member of an ensemble: rather than to save what is left, move its directory "
-            "away and start it with an empty one, which the others fill\n",
-            out);
+    fputs("if it is a member of an ensemble: rather than to save what is left, have the others "
+          "remove it\n('conclave ensemble remove'), empty the directory, and let it join\n",
+          out);
 }
 
 /* ---- Cutting ---- */

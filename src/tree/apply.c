@@ -330,11 +330,26 @@ void tree_configure(struct tree *tree, int64_t zxid, const struct tree_members *
     changes_keep(tree);
 }
 
+/* Whether it may be done, and is meant for what is there; the rest is for servers to do. */
+static int32_t reconfigure(const struct context *c) {
+    struct zk_in body = c->entry->body;
+    struct zk_reconfig_request r;
+    node_id id = tree_find(c->tree, zk_text_of("/zookeeper/config"));
+    if (!zk_read_reconfig_request(&body, &r)) return ZK_MARSHALLINGERROR;
+    if (c->entry->rules & TREE_OWN) return ZK_OK;
+    if (!(c->entry->rules & TREE_RECONFIG)) return ZK_RECONFIGDISABLED;
+    if (!allowed(c, id, ACL_WRITE)) return ZK_NOAUTH;
+    bool other = r.config_id != -1 && r.config_id != c->tree->node[id].mzxid;
+    return other ? ZK_BADVERSION : ZK_OK;
+}
+
 /* ---- Any entry ---- */
 
 static int32_t apply_request(const struct context *c, struct bytes *reply) {
-    int32_t number = c->entry->op, err = check_session(c);
+    int32_t number = c->entry->op;
+    int32_t err = c->entry->rules & TREE_OWN ? ZK_OK : check_session(c);
     if (err) return err;
+    if (number == ZK_OP_RECONFIG) return reconfigure(c);
     if (number == ZK_OP_MULTI) return multi(c, reply);
     const struct zk_op *op = zk_op_of(number);
     struct zk_in body = c->entry->body;

@@ -126,8 +126,10 @@ enum tree_rules {
     TREE_EXTENDED_TYPES = 1, /* nodes with a ttl */
     TREE_ENFORCE_QUOTA = 2,
     TREE_SKIP_ACL = 4,
-    TREE_X509 = 8,     /* certificates are looked at, so ACLs may name them */
-    TREE_EXPIRES = 16, /* a session's end is the leader's decision, not its own: body as below */
+    TREE_X509 = 8,      /* certificates are looked at, so ACLs may name them */
+    TREE_RECONFIG = 32, /* clients that may write /zookeeper/config may ask for other members */
+    TREE_OWN = 64,      /* a server itself asks, not a client */
+    TREE_EXPIRES = 16,  /* a session's end is the leader's decision, not its own: body as below */
 };
 
 /* What a change looks like from outside: one of ZK_NODE_CREATED, _DELETED and _DATA_CHANGED.  The

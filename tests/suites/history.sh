@@ -36,7 +36,7 @@ hard() {
     echo '{"op":"initial","key":"k","value":0}'
 }
 hard >"$WORK/hard"
-check "too much work" exits 3 c history --work 100000 "$WORK/hard"
+check "too much work" exits 4 c history --work 100000 "$WORK/hard"
 check "too much work is said" json '.verdicts.linearizability == "unknown" and .key == "k"' c history --json --work 100000 "$WORK/hard"
 { cat "$WORK/hard" "$(golden stale-read)"; } >"$WORK/both"
 check "a violation counts for more" exits 1 c history --work 100000 "$WORK/both"

@@ -184,17 +184,20 @@ static void one_change_at_a_time(void **state) {
 static void who_comes_learns_before_it_votes(void **state) {
     (void)state;
     struct raft raft = settled_leader(members(3));
-    struct raft_config to = plus(members(3), 4);
-    raft_propose(&raft, 2000);
+    struct raft_config to = plus(members(3), 4), voter = to;
+    voter.at[3].weight = 1;
     assert_int_equal(raft_change(&raft, &to), RAFT_CHANGED);
+    saved(&raft);
+    receive(&raft, appended(2, 1, 1, 2, 0));
+    assert_int_equal(raft_change(&raft, &voter), RAFT_CHANGE_BEHIND); /* it knows nobody yet */
+    raft_propose(&raft, 2000);
     saved(&raft);
     receive(&raft, appended(4, 1, 1, 1, 0));
     receive(&raft, appended(2, 1, 1, raft.last, 0));
     assert_int_equal(raft.committed, raft.last);
-    to.at[3].weight = 1;
-    assert_int_equal(raft_change(&raft, &to), RAFT_CHANGE_BEHIND);
+    assert_int_equal(raft_change(&raft, &voter), RAFT_CHANGE_BEHIND);
     receive(&raft, appended(4, 1, 1, 1500, 0));
-    assert_int_equal(raft_change(&raft, &to), RAFT_CHANGED);
+    assert_int_equal(raft_change(&raft, &voter), RAFT_CHANGED);
     saved(&raft); /* now three of four are needed */
     receive(&raft, appended(2, 1, 1, raft.last, 0));
     assert_int_equal(raft.committed, raft.last - 1);

@@ -295,7 +295,7 @@ def attach(at, file):
         known = {"session": session, "password": bytes.fromhex(password), "timeout": timeout}
         wrong = Client(at, None, **{**known, "password": bytes(16)})
         assert wrong.session.session == 0, f"resumed with a wrong password: {wrong.session}"
-        ahead = Client(at, None, zxid=old["zxid"] + 10**6, **known)
+        ahead = Client(at, None, zxid=old["zxid"] + 2**40, **known)
         assert isinstance(ahead.session, zkwire.Closed), f"the server is behind, but says {ahead.session}"
         c = Client(at, None, zxid=old["zxid"], **known)
         assert c.session.session == session and c.session.timeout == timeout, c.session
