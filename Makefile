@@ -3,7 +3,7 @@ VERSION := 0.1.0
 
 # What the build, and what the tests and benchmarks need beyond it: Debian 12 packages.
 BUILD_PACKAGES := gcc libc6-dev libjansson-dev libmicrohttpd-dev libssl-dev libsystemd-dev libuv1-dev libxxhash-dev libzstd-dev zlib1g-dev
-BENCH_PACKAGES := default-jre-headless g++ jq libsimgrid-dev libslf4j-java redis-server spin time zookeeper
+BENCH_PACKAGES := default-jre-headless etcd-server g++ jq libsimgrid-dev libslf4j-java redis-server spin time zookeeper
 FUZZ_PACKAGES  := afl++ clang libclang-rt-14-dev
 TEST_PACKAGES  := binutils clang-format curl git help2man jq libcmocka-dev libxml2-utils
 # Real clients, and the real server to compare with.
@@ -91,7 +91,23 @@ $(B)/tests/%: tests/unit/%.c $(LIBRARY) | test-deps
 	@echo "  TEST  $@"
 	@$(CC) $(ALL_CFLAGS) -MMD -MP -MF $@.d -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
 
--include $(OBJECTS:.o=.d) $(UNIT_TESTS:=.d)
+# The whole server in a simulated world: its own objects, with libuv and parts of the system replaced.
+WORLD := $(patsubst tests/world/%.c,$(B)/world/%.o,$(sort $(wildcard tests/world/*.c)))
+WORLD_WRAPS := open openat close closedir pwritev pwrite write ftruncate posix_fallocate fsync fdatasync renameat unlinkat \
+               clock_gettime getrandom _exit fork waitpid flock server_say commit_expire commit_apply
+comma := ,
+WORLD_LDFLAGS := -fno-lto $(addprefix -Wl$(comma)--wrap=,$(WORLD_WRAPS)) $(filter-out -luv,$(LDLIBS))
+
+$(B)/world/%.o: tests/world/%.c | deps
+	@mkdir -p $(@D)
+	@echo "  CC    $<"
+	@$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/conclave-simulate: $(WORLD) $(LIBRARY)
+	@echo "  LINK  $@"
+	@$(CC) $(ALL_CFLAGS) -o $@ $^ $(WORLD_LDFLAGS)
+
+-include $(OBJECTS:.o=.d) $(UNIT_TESTS:=.d) $(WORLD:.o=.d)
 
 # ---- Doing ----
 run: all
@@ -149,6 +165,7 @@ bench: all
 	@./bench/run $(B)/conclave
 	@./bench/check $(B)/conclave
 	@./bench/serve $(B)/conclave
+	@./bench/ensemble $(B)/conclave
 
 # For the tests, which link mutants of their own.
 libraries:

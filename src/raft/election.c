@@ -151,9 +151,16 @@ static bool is_heard_by_quorum(struct raft *raft) {
     return raft_is_quorum(&raft->config, set);
 }
 
-static bool has_vote(const struct raft *raft) {
-    const struct raft_member *self = raft_member(&raft->config, raft->self);
+static bool has_weight(const struct raft *raft, const struct raft_config *config) {
+    const struct raft_member *self = raft_member(config, raft->self);
     return self && self->weight;
+}
+
+/* Who loses its vote by an entry that is not decided may be the only one who has that entry, and is
+ * needed to have it decided. */
+static bool may_stand(const struct raft *raft) {
+    return has_weight(raft, &raft->config) ||
+           (raft->config_index > raft->committed && has_weight(raft, &raft->former));
 }
 
 void raft_waited(struct raft *raft, struct raft_out *out) {
@@ -165,7 +172,7 @@ void raft_waited(struct raft *raft, struct raft_out *out) {
         raft->silent = 1;
         raft->leader = 0;
         out->wait = RAFT_WAIT_TURN;
-    } else if (has_vote(raft)) {
+    } else if (may_stand(raft)) {
         sound(raft, out);
     } else {
         out->wait = RAFT_WAIT_SILENCE;

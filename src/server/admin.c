@@ -362,7 +362,9 @@ json_t *admin_ensemble(const struct server *s) {
     set_number(object, "applied", r->applied);
     set_number(object, "clients", s->connections);
     set_number(object, "sessions", s->tree.sessions.count);
-    json_object_set_new(object, "changing", json_boolean(r->goal.text.used > 0));
+    set_number(object, "requests", s->statistics.received);
+    json_object_set_new(object, "changing", json_boolean(change_is_under_way(s)));
+    json_object_set_new(object, "dismissed", json_boolean(r->dismissed));
     json_object_set_new(object, "handing_over_to",
                         r->raft.heir ? json_integer(r->raft.heir) : json_null());
     json_object_set_new(object, "members", members);

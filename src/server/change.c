@@ -2,35 +2,41 @@
  *
  * A request to do so goes through the log like any other, so every server knows what is aimed at,
  * and whoever leads goes there: step by step, each an entry that is decided before the next (see
- * raft_change).  Who comes learns first and votes later; who goes loses its vote first. */
+ * raft_change).  Who comes learns first and votes later; who goes loses its vote first.
+ *
+ * What is aimed at is only remembered, and not by a server that starts from a snapshot.  So a new
+ * leader that knows of it puts it forward once more, and if it does not, then nobody goes on. */
 #include "server/server.h"
 
 #include <stdio.h>
 
+#include "base/hash.h"
+
 enum {
     PATIENCE_US = 10000000, /* of a client that asked */
-    GIVEN_UP_US = 60000000, /* without a step: one that was to come does not */
+    GIVEN_UP_US = 60000000, /* one that was to come is not there */
 };
 
 struct change_scratch { /* two lists of members, which are too large for a stack */
     struct settings goal, now;
     struct raft_config goal_config, config;
     struct bytes text;
+    char why[256];
 };
 
-static struct change_scratch *scratch(struct server *s) {
+static struct change_scratch *scratch(void) {
     struct change_scratch *c = calloc(1, sizeof *c);
-    const struct bytes *goal = &s->replica.goal.text, *now = &s->replica.members.text;
-    char why[256];
     cv_assert(c);
-    members_read(now->at, now->used, &c->config, &c->now, why, sizeof why);
-    members_read(goal->at, goal->used, &c->goal_config, &c->goal, why, sizeof why);
     return c;
 }
 
 static void scratch_free(struct change_scratch *c) {
     bytes_close(&c->text);
     free(c);
+}
+
+bool change_is_under_way(const struct server *s) {
+    return s->replica.goal.text.used && !s->replica.goal_is_old;
 }
 
 /* ---- What is aimed at ---- */
@@ -81,29 +87,62 @@ static bool cut_members(struct settings *from, struct zk_text ids) {
     return true;
 }
 
-/* The same on every server, for it depends on nothing but the log. */
+static bool has_groups(const struct raft_config *config) {
+    for (uint32_t i = 1; i < config->count; i++)
+        if (config->at[i].group != config->at[0].group) return true;
+    return false;
+}
+
+/* What the members are to be, into the scratch; an error says why in words, too.  The same on every
+ * server, for it depends on nothing but the log up to here. */
+static int32_t make_goal(const struct server *s, const struct zk_reconfig_request *request,
+                         struct change_scratch *c) {
+    const struct bytes *goal = &s->replica.goal.text;
+    struct zk_text from = members_text_of_tree(s);
+    if (change_is_under_way(s)) from = (struct zk_text){(char *)goal->at, (int32_t)goal->used};
+    members_read((const unsigned char *)from.at, (size_t)from.size, &c->config, &c->now, c->why,
+                 sizeof c->why);
+    if (request->members.size > 0) settings_default(&c->now);
+    bool sound = add_lines(&c->now, request->members) && add_lines(&c->now, request->joining) &&
+                 cut_members(&c->now, request->leaving);
+    snprintf(c->why, sizeof c->why, "that is no list of members");
+    if (!sound) return ZK_BADARGUMENTS;
+    members_write(&c->now, &c->text);
+    if (!members_read(c->text.at, c->text.used, &c->goal_config, &c->goal, c->why, sizeof c->why))
+        return ZK_BADARGUMENTS;
+    snprintf(c->why, sizeof c->why, "there are groups, and members of groups cannot change");
+    if (has_groups(&c->config) || has_groups(&c->goal_config)) return ZK_BADARGUMENTS;
+    snprintf(c->why, sizeof c->why, "nobody would have a vote");
+    return raft_is_quorum(&c->goal_config, UINT32_MAX) ? ZK_OK : ZK_NEWCONFIGNOQUORUM;
+}
+
+static void end_change(struct server *s, int32_t err) {
+    s->replica.goal.text.used = 0;
+    s->replica.goal_is_old = false;
+    s->replica.goal_error = err;
+}
+
 int32_t change_begin(struct server *s, struct zk_in body) {
     struct replica *r = &s->replica;
     struct zk_reconfig_request request;
     if (!zk_read_reconfig_request(&body, &request)) return ZK_MARSHALLINGERROR;
-    struct change_scratch *c = scratch(s);
-    struct settings *goal = &c->now; /* from there on */
-    char why[256];
-    if (request.members.size > 0) goal->member_count = 0;
-    bool sound = add_lines(goal, request.members) && add_lines(goal, request.joining) &&
-                 cut_members(goal, request.leaving);
-    members_write(goal, &c->text);
-    sound = sound && members_read(c->text.at, c->text.used, &c->config, &c->goal, why, sizeof why);
-    int32_t err = !sound                                    ? ZK_BADARGUMENTS
-                  : !raft_is_quorum(&c->config, UINT32_MAX) ? ZK_NEWCONFIGNOQUORUM
-                                                            : ZK_OK;
+    if (request.members.size <= 0 && request.joining.size <= 0 && request.leaving.size <= 0) {
+        if (r->goal.text.used) server_say("info", "the members are to stay as they are");
+        end_change(s, ZK_NEWCONFIGNOQUORUM);
+        return ZK_OK;
+    }
+    struct change_scratch *c = scratch();
+    struct zk_text now = members_text_of_tree(s);
+    int32_t err = make_goal(s, &request, c);
     if (!err) {
-        members_set(&r->goal, c->text.at, c->text.used);
+        end_change(s, ZK_OK);
+        bool other = hash_long(now.at, (size_t)now.size, 0) != c->goal_config.mark;
+        if (other) members_set(&r->goal, c->text.at, c->text.used);
+        if (other) server_say("info", "the members are to change");
         r->goal_us = s->clock_us;
-        server_say("info", "the members are to change");
+        r->goal_term = r->applied_term;
     }
     scratch_free(c);
-    change_turn(s);
     return err;
 }
 
@@ -133,28 +172,56 @@ static void write_step(struct change_scratch *c, const struct raft_config *next)
     free(step);
 }
 
-static void abandon(struct server *s, const char *why) {
+static void propose_goal(struct server *s, const struct bytes *members) {
+    struct bytes body = {0};
+    struct zk_reconfig_request request = {
+        .members = {(const char *)members->at, (int32_t)members->used}, .config_id = -1};
+    zk_write_reconfig_request(&body, &request);
+    commit_propose_own(s, ZK_OP_RECONFIG, zk_in_of(body.at, body.used));
+    bytes_close(&body);
+}
+
+/* Through the log, so that nobody else goes on. */
+static void give_up(struct server *s, const char *why) {
     server_say("warning", "the members do not change: %s", why);
-    s->replica.goal.text.used = 0;
+    s->replica.goal_us = s->clock_us;
+    propose_goal(s, &(struct bytes){0});
+}
+
+/* One that is to get a vote has to catch up: that takes as long as it takes, if it is there. */
+static void await_learners(struct server *s, const struct raft_config *goal) {
+    struct replica *r = &s->replica;
+    char why[64];
+    unsigned missing = 0;
+    for (uint32_t i = 0; i < goal->count; i++) {
+        const struct raft_member *now = raft_member(&r->raft.config, goal->at[i].id);
+        bool learns = now && !now->weight && goal->at[i].weight;
+        if (learns && !r->up[now->id]) missing = now->id;
+    }
+    if (!missing) r->goal_us = s->clock_us;
+    snprintf(why, sizeof why, "server %u cannot be reached", missing);
+    if (s->clock_us - r->goal_us > GIVEN_UP_US) give_up(s, why);
 }
 
 static bool take_step(struct server *s, struct change_scratch *c) {
     struct replica *r = &s->replica;
     struct raft_config next;
-    char why[256];
+    const struct bytes *goal = &r->goal.text, *now = &r->members.text;
+    members_read(now->at, now->used, &c->config, &c->now, c->why, sizeof c->why);
+    members_read(goal->at, goal->used, &c->goal_config, &c->goal, c->why, sizeof c->why);
     if (raft_step_toward(&r->raft.config, &c->goal_config, &next))
         write_step(c, &next);
     else
-        bytes_add(&c->text, r->goal.text.at, r->goal.text.used); /* nothing but addresses */
-    if (!members_read(c->text.at, c->text.used, &next, &c->now, why, sizeof why))
-        return abandon(s, why), false;
+        bytes_add(&c->text, goal->at, goal->used); /* nothing but addresses */
+    if (!members_read(c->text.at, c->text.used, &next, &c->now, c->why, sizeof c->why))
+        return give_up(s, c->why), false;
     switch (raft_change(&r->raft, &next)) {
     case RAFT_CHANGED: break;
-    case RAFT_CHANGE_TOO_LARGE: return abandon(s, "there are groups"), false;
-    case RAFT_CHANGE_NO_VOTER: return abandon(s, "nobody would have a vote"), false;
+    case RAFT_CHANGE_TOO_LARGE: return give_up(s, "a step is too large"), false;
+    case RAFT_CHANGE_NO_VOTER: return give_up(s, "nobody would have a vote"), false;
+    case RAFT_CHANGE_BEHIND: return await_learners(s, &c->goal_config), false;
     default: return false; /* not yet */
     }
-    r->goal_us = s->clock_us;
     members_take(r, c->text.at, c->text.used);
     replica_add_members(s);
     peers_update(s);
@@ -163,18 +230,32 @@ static bool take_step(struct server *s, struct change_scratch *c) {
 
 void change_turn(struct server *s) {
     struct replica *r = &s->replica;
-    if (!r->goal.text.used) return;
-    bool there = r->goal.mark == r->raft.config.mark && r->raft.config_index <= r->applied;
-    if (there) {
-        r->goal.text.used = 0;
-        server_say("info", "the members have changed");
-        return;
+    bool may = replica_leads(s) && r->applied == r->raft.committed &&
+               r->raft.config_index <= r->applied && r->applied_term == r->raft.term;
+    if (!r->goal.text.used || !may) return;
+    if (r->goal_is_old && r->goal_said != r->raft.term) {
+        r->goal_said = r->raft.term;
+        propose_goal(s, &r->goal.text);
     }
-    if (s->clock_us - r->goal_us > GIVEN_UP_US) abandon(s, "it took too long");
-    if (!replica_leads(s) || r->raft.config_index > r->raft.committed) return;
-    struct change_scratch *c = scratch(s);
+    if (r->goal_is_old) return;
+    struct change_scratch *c = scratch();
     if (take_step(s, c)) server_wake(s);
     scratch_free(c);
+}
+
+void change_applied(struct server *s, struct zk_text text) {
+    struct replica *r = &s->replica;
+    if (!r->goal.text.used) return;
+    bool there = r->goal.mark == hash_long(text.at, (size_t)text.size, 0);
+    bool forgotten = r->goal_is_old && r->goal_term != r->applied_term;
+    if (there) server_say("info", "the members have changed");
+    if (there || forgotten) {
+        end_change(s, there ? ZK_OK : ZK_OPERATIONTIMEOUT);
+        return;
+    }
+    r->goal_us = s->clock_us;
+    if (r->goal_term != r->applied_term) r->goal_is_old = true;
+    r->goal_term = r->applied_term;
 }
 
 /* ---- Those who asked ---- */
@@ -190,9 +271,10 @@ void change_answer(struct server *s) {
         union zk_request config = {.get_data = {zk_text_of("/zookeeper/config"), false}};
         struct zk_clients identities = connection_identities(c);
         size_t reply = reply_begin(c);
-        int32_t err = under_way ? ZK_OPERATIONTIMEOUT
-                                : tree_read(&s->tree, ZK_OP_GET_DATA, &config, c->session_id,
-                                            &identities, &c->stream.out);
+        int32_t err = under_way ? ZK_OPERATIONTIMEOUT : r->goal_error;
+        if (!err)
+            err = tree_read(&s->tree, ZK_OP_GET_DATA, &config, c->session_id, &identities,
+                            &c->stream.out);
         reply_end(c, reply, c->change_xid, s->tree.zxid, err);
         connection_answered(c);
     }
@@ -200,28 +282,39 @@ void change_answer(struct server *s) {
 
 /* ---- A person's commands ---- */
 
-static void propose(struct server *s, const char *joining, const char *leaving) {
+/* Looked at here first, so that who asks hears what is wrong. */
+static void propose(struct server *s, const char *joining, const char *leaving, char *why,
+                    size_t size) {
     struct bytes body = {0};
     struct zk_reconfig_request request = {
         .joining = zk_text_of(joining), .leaving = zk_text_of(leaving), .config_id = -1};
-    zk_write_reconfig_request(&body, &request);
-    commit_propose_own(s, ZK_OP_RECONFIG, zk_in_of(body.at, body.used));
-    bytes_close(&body);
+    struct change_scratch *c = scratch();
+    if (make_goal(s, &request, c)) {
+        snprintf(why, size, "%s", c->why);
+    } else {
+        zk_write_reconfig_request(&body, &request);
+        commit_propose_own(s, ZK_OP_RECONFIG, zk_in_of(body.at, body.used));
+        bytes_close(&body);
+    }
+    scratch_free(c);
 }
 
-static const char *transfer(struct server *s, const char *to) {
+static const char *transfer(struct server *s, uint8_t to) {
+    struct replica *r = &s->replica;
     struct raft_out out = {0};
-    int id = atoi(to);
-    if (id < 1 || id > SETTINGS_ID_MAX) return "there is no such server";
-    if (id == s->replica.raft.leader) return NULL;
-    if (!replica_leads(s)) return peers_ask_transfer(s, (uint8_t)id), NULL;
-    bool possible = raft_transfer(&s->replica.raft, (uint8_t)id, &out);
+    const struct raft_member *member = raft_member(&r->raft.config, to);
+    if (!member) return "there is no such member";
+    if (!member->weight) return "that server has no vote";
+    if (!r->raft.leader) return "there is no leader";
+    if (to == r->raft.leader) return NULL;
+    if (!replica_leads(s)) return peers_ask_transfer(s, to), NULL;
+    raft_transfer(&r->raft, to, &out);
     replica_perform(s, &out);
-    return possible ? NULL : "that server has no vote";
+    return NULL;
 }
 
 /* What a person types, "4=host:port", as a line of a zoo.cfg. */
-static const char *add(struct server *s, const char *member) {
+static void add(struct server *s, const char *member, char *why, size_t size) {
     char line[2 * SETTINGS_HOST_MAX], error[SETTINGS_ERROR_MAX];
     struct settings *parsed = malloc(sizeof *parsed);
     struct bytes text = {0};
@@ -233,20 +326,34 @@ static const char *add(struct server *s, const char *member) {
     snprintf(line, sizeof line, "%.*s", (int)text.used, (const char *)text.at);
     bytes_close(&text);
     free(parsed);
-    if (!good) return "not N=HOST:PORT, or N=HOST:PORT:observer";
-    propose(s, line, "");
-    return NULL;
+    if (good)
+        propose(s, line, "", why, size);
+    else
+        snprintf(why, size, "not N=HOST:PORT, or N=HOST:PORT:observer");
 }
 
-const char *change_command(struct server *s, const char *verb, const char *argument) {
+bool change_command(struct server *s, const char *verb, const char *argument, char *why,
+                    size_t size) {
     char line[64];
-    if (!s->replica.links) return "this server is alone: start it with --id and --ensemble";
-    if (strcmp(verb, "transfer") == 0) return transfer(s, argument);
-    if (s->replica.goal.text.used) return "the members are being changed";
-    if (strcmp(verb, "add") == 0) return add(s, argument);
-    if (strlen(argument) > 16) return "that is no server's number";
-    if (strcmp(verb, "remove") == 0) return propose(s, "", argument), NULL;
-    if (strcmp(verb, "weight") != 0) return "there is no such command";
-    snprintf(line, sizeof line, "weight.%s", argument);
-    return propose(s, line, ""), NULL;
+    int32_t id = atoi(argument);
+    const char *problem = NULL;
+    bool member = id > 0 && id <= SETTINGS_ID_MAX && strlen(argument) <= 16 &&
+                  raft_member(&s->replica.raft.config, (uint8_t)id);
+    *why = 0;
+    if (!s->replica.links)
+        problem = "this server is alone: start it with --id and --ensemble";
+    else if (strcmp(verb, "add") == 0)
+        add(s, argument, why, size);
+    else if (!member)
+        problem = "there is no such member";
+    else if (strcmp(verb, "transfer") == 0)
+        problem = transfer(s, (uint8_t)id);
+    else if (strcmp(verb, "remove") == 0)
+        propose(s, "", argument, why, size);
+    else if (strcmp(verb, "weight") == 0)
+        snprintf(line, sizeof line, "weight.%s", argument), propose(s, line, "", why, size);
+    else
+        problem = "there is no such command";
+    if (problem) snprintf(why, size, "%s", problem);
+    return !*why;
 }

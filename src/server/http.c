@@ -85,7 +85,7 @@ static struct page command(struct server *s, struct MHD_Connection *connection, 
     const union MHD_ConnectionInfo *peer =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const char *header = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Conclave");
-    char verb[16];
+    char verb[16], why[256];
     const char *argument =
         strncmp(path, prefix, strlen(prefix)) == 0 ? strchr(path + strlen(prefix), '/') : NULL;
     size_t size = argument ? (size_t)(argument - path) - strlen(prefix) : 0;
@@ -94,8 +94,8 @@ static struct page command(struct server *s, struct MHD_Connection *connection, 
         return in_words(MHD_HTTP_FORBIDDEN, "only 'conclave ensemble' on this machine may do that");
     memcpy(verb, path + strlen(prefix), size);
     verb[size] = 0;
-    const char *problem = change_command(s, verb, argument + 1);
-    return problem ? in_words(MHD_HTTP_CONFLICT, problem) : in_json(admin_ensemble(s));
+    bool begun = change_command(s, verb, argument + 1, why, sizeof why);
+    return begun ? in_json(admin_ensemble(s)) : in_words(MHD_HTTP_CONFLICT, why);
 }
 
 static enum MHD_Result send_page(struct MHD_Connection *connection, struct page *page) {

@@ -157,13 +157,18 @@ bool members_in_force(struct server *s, struct raft_config *config) {
     return good;
 }
 
-bool members_of_tree(struct server *s, struct raft_config *config) {
+struct zk_text members_text_of_tree(const struct server *s) {
     static const char version[] = "\nversion=";
     node_id id = tree_find(&s->tree, zk_text_of("/zookeeper/config"));
     struct zk_text text = node_data(&s->tree.node[id]);
     const char *end =
         text.size > 0 ? memmem(text.at, (size_t)text.size, version, sizeof version - 1) : NULL;
-    if (!end) return false;
-    members_take(&s->replica, text.at, (size_t)(end - text.at));
+    return (struct zk_text){text.at, end ? (int32_t)(end - text.at) : 0};
+}
+
+bool members_of_tree(struct server *s, struct raft_config *config) {
+    struct zk_text text = members_text_of_tree(s);
+    if (!text.size) return false;
+    members_take(&s->replica, text.at, (size_t)text.size);
     return members_in_force(s, config);
 }

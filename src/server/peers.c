@@ -11,6 +11,7 @@ enum peer_frame {
     PEER_ASK,      /* what is decided?  The question's number */
     PEER_ANSWER,   /* that number, and an index */
     PEER_TRANSFER, /* the server that is to lead */
+    PEER_DISMISS,  /* you are no member any more */
 };
 
 enum {
@@ -223,6 +224,15 @@ static bool take_transfer(struct server *s, const unsigned char *bytes, size_t s
     return true;
 }
 
+/* Nobody will say more to it, so its clients are better off elsewhere. */
+static bool take_dismissal(struct server *s, uint64_t from, size_t size) {
+    if (size || from != s->replica.raft.leader) return false;
+    s->replica.dismissed = true;
+    server_say("warning", "this server is no longer a member: it can be ended, or added again");
+    sessions_without_leader(s);
+    return true;
+}
+
 static bool take_answer(struct server *s, const unsigned char *bytes, size_t size) {
     uint64_t numbers[2];
     if (size != sizeof numbers) return false;
@@ -243,6 +253,7 @@ static void frame_came(void *owner, uint64_t from, uint32_t type, const unsigned
     case PEER_ASK: good = take_question(s, from, bytes, size); break;
     case PEER_TRANSFER: good = take_transfer(s, bytes, size); break;
     case PEER_ANSWER: good = take_answer(s, bytes, size); break;
+    case PEER_DISMISS: good = take_dismissal(s, from, size); break;
     }
     if (!good) s->statistics.frames_refused++;
 }
@@ -296,6 +307,8 @@ void peers_update(struct server *s) {
         const char *problem = m ? links_set(r->links, id, m->host, m->peer_port) : NULL;
         if (problem) server_say("error", "server %u at %s: %s", id, m->host, problem);
         if (!m && r->linked[id]) {
+            if (replica_leads(s)) send_numbers(s, (uint8_t)id, PEER_DISMISS, NULL, 0);
+            peers_flush(s);
             links_drop(r->links, id);
             r->up[id] = false;
         }

@@ -97,6 +97,7 @@ static void leader_changed(struct server *s) {
     r->leader_said = r->raft.leader;
     r->term_said = r->raft.term;
     if (r->raft.leader) {
+        r->dismissed = false;
         if (r->leaderless_us) sessions_with_leader(s);
         r->leaderless_us = 0;
     } else if (!r->leaderless_us) {
@@ -166,7 +167,8 @@ static void feed(struct server *s) {
     struct replica *r = &s->replica;
     struct raft_batch batch;
     bool overdue = s->clock_us - r->fed_us > AGAIN_US && r->fed > r->outbox.after;
-    if (r->fed_term != r->raft.term || overdue) r->fed = r->outbox.after;
+    bool passed = r->fed < r->outbox.after; /* what had been forgotten came back all the same */
+    if (r->fed_term != r->raft.term || overdue || passed) r->fed = r->outbox.after;
     while (r->raft.leader && r->fed < window_last(&r->outbox)) {
         if (r->fed == r->outbox.after) r->fed_us = s->clock_us;
         r->fed_term = r->raft.term;
@@ -187,6 +189,7 @@ static void apply_config(struct server *s, const struct raft_entry *entry) {
     struct tree_members members;
     cv_assert(tree_read_members(zk_in_of(entry->bytes, entry->size), &members));
     tree_configure(&s->tree, tree_next_zxid(&s->tree, entry->term), &members);
+    change_applied(s, members.text);
     commit_tell_watchers(s);
 }
 
@@ -247,6 +250,7 @@ static void batch_written(uv_work_t *work, int status) {
     struct server *s = work->data;
     (void)status;
     s->saving = false;
+    if (s->stopping) return; /* nobody is left to be told */
     batch_saved(s);
     replica_turn(s);
 }

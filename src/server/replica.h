@@ -67,9 +67,13 @@ struct replica {
     uint64_t base_term; /* at the start: of the entry before those in memory */
     struct vote vote;
     struct members members, former;
-    struct members goal; /* what the members are to be; empty: as they are */
-    uint64_t goal_us;    /* since when */
-    struct links *links; /* NULL: alone */
+    struct members goal; /* what the members are to be; empty: as they are; see change.c */
+    uint64_t goal_us;    /* when there last was a step towards it */
+    uint64_t goal_term, goal_said; /* when it was last put forward; when this server did so again */
+    bool goal_is_old;              /* there has been another leader since */
+    int32_t goal_error;            /* how the last change ended */
+    bool dismissed;                /* the leader said that this server is no member any more */
+    struct links *links;           /* NULL: alone */
     bool linked[SETTINGS_ID_MAX + 1], up[SETTINGS_ID_MAX + 1]; /* by server: set; ready */
     uint8_t leader_said;                                       /* in the log for people */
     uint64_t term_said;
@@ -135,11 +139,17 @@ void peers_ask_transfer(struct server *server, uint8_t to);
 
 /* A request to change the members has been decided: ZK_OK or why it is not done. */
 int32_t change_begin(struct server *server, struct zk_in body);
+/* These members are decided. */
+void change_applied(struct server *server, struct zk_text members);
 void change_turn(struct server *server);
+bool change_is_under_way(const struct server *server);
 /* Answers clients that asked for a change that is complete. */
 void change_answer(struct server *server);
-/* A person's command: add N=HOST:PORT, remove N, weight N=W, transfer N.  NULL, or why not. */
-const char *change_command(struct server *server, const char *verb, const char *argument);
+/* A person's command: add N=HOST:PORT, remove N, weight N=W, transfer N.  False: `why` says why
+ * not.
+ */
+bool change_command(struct server *server, const char *verb, const char *argument, char *why,
+                    size_t size);
 
 /* ---- fresh.c ---- */
 
@@ -167,6 +177,8 @@ bool members_read(const unsigned char *text, size_t size, struct raft_config *co
                   struct settings *settings, char *why, size_t why_size);
 /* Those in force, as the core knows them; false: it has said what is wrong with them. */
 bool members_in_force(struct server *server, struct raft_config *config);
+/* Those that the tree has, as text; empty: none. */
+struct zk_text members_text_of_tree(const struct server *server);
 /* Those that the tree has, in force from now on; false: it has none that make sense. */
 bool members_of_tree(struct server *server, struct raft_config *config);
 void members_write(const struct settings *settings, struct bytes *text);

@@ -96,10 +96,10 @@ static void ask_for(struct connection *c, int64_t id, int32_t op, int32_t timeou
 }
 
 static void resume(struct connection *c, const struct zk_connect_request *r, int32_t timeout_ms) {
-    if (r->passwd.size == TREE_PASSWORD_SIZE)
-        ask_for(c, r->session_id, TREE_OP_ATTACH, timeout_ms, r->passwd.at);
-    else
-        refuse(c);
+    static const char none[TREE_PASSWORD_SIZE];
+    bool possible = r->passwd.size == TREE_PASSWORD_SIZE;
+    ask_for(c, possible ? r->session_id : 0 /* nobody's */, TREE_OP_ATTACH, timeout_ms,
+            possible ? r->passwd.at : none);
 }
 
 static void begin(struct connection *c, int32_t timeout_ms) {
@@ -112,10 +112,10 @@ static void begin(struct connection *c, int32_t timeout_ms) {
 
 void session_joined(struct connection *c, int64_t id, int32_t err) {
     uint32_t place = session_find(&c->server->tree, id);
-    if (err || !place)
+    if (c->seen_zxid > c->server->tree.zxid)
+        connection_end(c); /* it has seen what was never known here */
+    else if (err || !place)
         refuse(c);
-    else if (c->seen_zxid > c->server->tree.zxid)
-        connection_end(c); /* it has seen what this ensemble has never known */
     else
         attach(c, place, c->server->tree.sessions.at[place].timeout_ms);
     connection_go_on(c);

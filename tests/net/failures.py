@@ -21,7 +21,7 @@ class Steady(threading.Thread):
     without a condition count: a version is how many there have been."""
 
     def __init__(self, ensemble, member, name):
-        super().__init__()
+        super().__init__(daemon=True)
         self.path = f"/steady-{name}"
         self.zk = ensemble.client(member)
         self.zk.create(self.path)
@@ -56,7 +56,7 @@ class Creator(threading.Thread):
     acknowledged must be there once, each that was not at most once."""
 
     def __init__(self, ensemble, name, *members):
-        super().__init__()
+        super().__init__(daemon=True)
         self.name = name
         self.zk = ensemble.client(*members)
         self.zk.ensure_path("/made")
@@ -303,7 +303,7 @@ class Patient(threading.Thread):
     for what it was not answered, in a way that cannot happen twice.  It fails of anything else."""
 
     def __init__(self, ensemble, name, *members):
-        super().__init__(name=name)
+        super().__init__(name=name, daemon=True)
         self.path = f"/patient-{name}"
         self.zk = ensemble.client(*members)
         self.zk.create(self.path, b"0")
@@ -394,7 +394,8 @@ def restart(ensemble, member, everybody):
         client.may_lose = True
     led = member is ensemble.leader()
     member.send(signal.SIGTERM)
-    assert member.end() == 0, f"server {member.number} ended badly: {member.said()}"
+    status = member.end()
+    assert status == 0, f"server {member.number} ended with {status}: {member.said()}"
     eventually(lambda: all(c.done > b + 20 or c.trouble for c, b in zip(everybody, before)), "all go on")
     print(f"server {member.number}, leader: {led}, clients: {[c.name for c in own]}, lost: {[c.lost for c in own]}")
     for client in own:

@@ -298,5 +298,6 @@ def other_machines(directory):
         server.communicate()
 
 
-main([shared_key, wrong_key, no_key, certificates, nonsense_to_plain, nonsense_to_secured, uninvited, impostor, crowd,
-      other_machines])
+if __name__ == "__main__":
+    main([shared_key, wrong_key, no_key, certificates, nonsense_to_plain, nonsense_to_secured, uninvited, impostor, crowd,
+          other_machines])

@@ -317,6 +317,7 @@ def session_expires(directory):
         begun = time.monotonic()
         assert silent.create("/mine", flags=raw.EPHEMERAL) == 0
         silent.drop()
+        sync(lookers[0])
         while lookers[0].exists("/mine"):
             assert time.monotonic() - begun < 10, "it stays"
             time.sleep(0.02)

@@ -221,6 +221,28 @@ static void a_leader_without_a_vote_goes_when_that_is_decided(void **state) {
     for (int i = 0; i < 4; i++) assert_int_equal(waited(&raft).messages, 0);
 }
 
+/* It may be the only one who has the entry by which it loses its vote. */
+static void who_loses_its_vote_stands_until_that_is_decided(void **state) {
+    (void)state;
+    struct raft raft = restarted(2, 1, 0, "1", members(3));
+    struct raft_config to = members(3);
+    to.at[1].weight = 0;
+    raft_restore(&raft, 2, 1, 1, &to);
+    stand_up(&raft);
+    receive(&raft, voted(1, 2, 1, RAFT_PRE | RAFT_GRANTED));
+    assert_int_equal(raft.role, RAFT_SOUNDING); /* its own does not count */
+    receive(&raft, voted(3, 2, 1, RAFT_PRE | RAFT_GRANTED));
+    receive(&raft, voted(1, 2, 2, RAFT_GRANTED));
+    receive(&raft, voted(3, 2, 2, RAFT_GRANTED));
+    assert_int_equal(raft.role, RAFT_LEADER);
+    saved(&raft);
+    receive(&raft, appended(1, 2, 2, 3, 0));
+    assert_int_equal(raft.committed, 0);
+    struct raft_out out = receive(&raft, appended(3, 2, 2, 3, 0));
+    assert_true(answers(&out, RAFT_CAMPAIGN, 0));
+    for (int i = 0; i < 4; i++) assert_int_equal(waited(&raft).messages, 0);
+}
+
 static void somebody_must_have_a_vote(void **state) {
     (void)state;
     struct raft raft = settled_leader(members(1));
@@ -288,6 +310,7 @@ int main(void) {
         cmocka_unit_test(one_change_at_a_time),
         cmocka_unit_test(who_comes_learns_before_it_votes),
         cmocka_unit_test(a_leader_without_a_vote_goes_when_that_is_decided),
+        cmocka_unit_test(who_loses_its_vote_stands_until_that_is_decided),
         cmocka_unit_test(somebody_must_have_a_vote),
         cmocka_unit_test(a_config_that_is_replaced_is_taken_back),
         cmocka_unit_test(votes_are_weighed),

@@ -36,8 +36,7 @@ int __real_unlinkat(int directory, const char *name, int flags);
 /* ---- Descriptors ---- */
 
 static struct machine *owner_of(int fd) {
-    return !world || world->in_child || fd < 0 || fd >= DESCRIPTORS_MAX ? NULL
-                                                                       : opened[fd].machine;
+    return !world || world->in_child || fd < 0 || fd >= DESCRIPTORS_MAX ? NULL : opened[fd].machine;
 }
 
 static int own(int fd, int flags) {
@@ -149,10 +148,12 @@ static void forget_file(struct disk *disk, struct file *file) {
 /* ---- Writing ---- */
 
 /* A full disk: what has room already can be written. */
-static bool has_room(const struct machine *m, int fd, uint64_t end) {
+static bool has_room(struct machine *m, int fd, uint64_t end) {
     struct stat about;
     if (!m->disk.full) return true;
-    return fstat(fd, &about) == 0 && end <= (uint64_t)about.st_size;
+    bool has = fstat(fd, &about) == 0 && end <= (uint64_t)about.st_size;
+    m->refused |= !has;
+    return has;
 }
 
 ssize_t __wrap_pwritev(int fd, const struct iovec *parts, int count, off_t at) {
@@ -220,7 +221,8 @@ int __wrap_openat(int directory, const char *name, int flags, ...) {
     struct machine *m = owner_of(directory);
     if (!m) return own(__real_openat(directory, name, flags, 0640), flags);
     bool is_new = flags & O_CREAT && !exists(directory, name);
-    if (is_new && m->disk.full && rng_chance(&world->disk, 0.5)) return errno = ENOSPC, -1;
+    if (is_new && m->disk.full && rng_chance(&world->disk, 0.5))
+        return m->refused = true, errno = ENOSPC, -1;
     int fd = __real_openat(directory, name, flags & ~O_TRUNC, 0640);
     if (fd < 0) return fd;
     if (is_new) name_change(add_change(&m->disk, CHANGE_CREATE), name, "");
@@ -345,6 +347,18 @@ void disk_crash(struct machine *m) {
     for (size_t i = 0; i < disk->changes; i++) free_change(disk, &disk->change[i]);
     disk->changes = 0;
     while (disk->files) forget_file(disk, disk->files);
+}
+
+void disk_unfinish(struct machine *m, uint64_t index) {
+    char name[SNAPSHOT_NAME_SIZE];
+    struct stat about;
+    int directory = __real_open(m->disk.path, O_RDONLY | O_DIRECTORY);
+    __real_renameat(directory, snapshot_name(name, index), directory, "new.snapshot");
+    int fd = __real_openat(directory, "new.snapshot", O_RDWR);
+    if (fd >= 0 && fstat(fd, &about) == 0)
+        __real_ftruncate(fd, (off_t)rng_below(&world->disk, (uint64_t)about.st_size + 1));
+    if (fd >= 0) __real_close(fd);
+    __real_close(directory);
 }
 
 /* ---- Rot ---- */

@@ -66,8 +66,8 @@ static void ended(struct machine *m, int status) {
         m->left_out = true;
         return;
     }
-    if (status && !m->disk.full && !world->now)
-        violated("server %u did not start: status %d", m->number, status);
+    if (status && !m->refused)
+        violated("server %u does not start, or ends by itself: status %d", m->number, status);
     call_at(world->now + random_time(&world->faults, 100 * MS, SECOND), restart, m, m->life);
 }
 
@@ -84,7 +84,6 @@ void machine_exit(int status) {
     struct machine *m = machine_now();
     struct task *other = task_now() == m->task ? m->worker : m->task;
     if (other) task_drop(other);
-    if (status && !m->disk.full) violated("server %u exits with status %d", m->number, status);
     ended(m, status);
     task_end();
 }
@@ -101,6 +100,9 @@ void machine_start(struct machine *m) {
     m->powered = m->running = m->wanted = true;
     m->life++;
     m->child = 0;
+    m->refused = false;
+    m->signals = 0;
+    m->paused_until = 0;
     m->disturbed = world->now;
     rng_seed(&m->random, world->seed * 1000003 + m->number * 1009 + m->life);
     m->clock_offset = random_time(&m->random, SECOND, 1000 * SECOND) / MS * MS;
@@ -108,6 +110,8 @@ void machine_start(struct machine *m) {
 }
 
 static void drop_tasks(struct machine *m) {
+    if (m->child && !m->child_done && rng_chance(&world->disk, 0.5))
+        disk_unfinish(m, m->server->index_at_snapshot);
     if (m->worker) task_drop(m->worker);
     if (m->task) task_drop(m->task);
     m->task = m->worker = NULL;

@@ -83,9 +83,7 @@ int __wrap_waitpid(int process, int *status, int options) {
     return process;
 }
 
-int __wrap_flock(int fd, int operation) {
-    return machine_now() ? 0 : __real_flock(fd, operation);
-}
+int __wrap_flock(int fd, int operation) { return machine_now() ? 0 : __real_flock(fd, operation); }
 
 /* ---- What is said, and what is decided ---- */
 

@@ -23,8 +23,8 @@ void violated(const char *format, ...) {
     va_list arguments;
     if (*world->violation) return;
     va_start(arguments, format);
-    int used = snprintf(world->violation, sizeof world->violation, "at %.6f s: ",
-                        (double)world->now / 1e9);
+    int used = snprintf(world->violation, sizeof world->violation,
+                        "at %.6f s: ", (double)world->now / 1e9);
     vsnprintf(world->violation + used, sizeof world->violation - (size_t)used, format, arguments);
     va_end(arguments);
     say("!!!", "%s", world->violation);
@@ -79,7 +79,9 @@ static struct call_entry take_call(void) {
 
 enum { STACK = 1 << 20 };
 
-struct task *task_now(void) { return world->current; }
+struct task *task_now(void) {
+    return world->current;
+}
 
 static void enter(void) {
     struct task *task = world->current;

@@ -7,7 +7,9 @@
 
 /* ---- Handles ---- */
 
-struct machine *uv_machine(const uv_loop_t *loop) { return loop->internal_fields; }
+struct machine *uv_machine(const uv_loop_t *loop) {
+    return loop->internal_fields;
+}
 
 static void link_handle(uv_loop_t *loop, uv_handle_t *handle, uv_handle_type type) {
     handle->loop = loop;

@@ -122,7 +122,7 @@ static void note_heard(const uv_tcp_t *tcp) {
     const struct socket *socket = socket_of(tcp);
     int user = socket->to_host - (int)world->servers;
     if (user < 0 || socket->port != CLIENT_PORT) return;
-    if (world->user[user].socket != socket->other) return; /* it has gone on */
+    if (world->user[user].socket != socket->other || !world->user[user].attached) return;
     world->user[user].heard_by[uv_machine(tcp->loop)->number] = world->now;
 }
 

@@ -27,10 +27,10 @@
 #include "server/server.h"
 
 typedef uint64_t nanos;
-#define US    ((nanos)1000)
-#define MS    ((nanos)1000000)
+#define US     ((nanos)1000)
+#define MS     ((nanos)1000000)
 #define SECOND ((nanos)1000000000)
-#define NEVER UINT64_MAX
+#define NEVER  UINT64_MAX
 
 enum {
     SERVERS_MAX = 5,
@@ -86,8 +86,8 @@ struct socket { /* one end of a connection; or one that listens */
     size_t window;
     struct bytes in; /* has arrived */
     size_t in_read;
-    bool ended; /* the other end has closed, and that is known here */
-    int error;  /* of libuv; 0: none */
+    bool ended;       /* the other end has closed, and that is known here */
+    int error;        /* of libuv; 0: none */
     struct bytes out; /* on its way to the other end */
     struct piece *piece;
     size_t pieces, piece_room, unread;
@@ -105,11 +105,11 @@ size_t wire_room(const struct socket *socket);
 size_t wire_send(struct socket *socket, const void *bytes, size_t size);
 size_t wire_unread(const struct socket *socket);
 size_t wire_read(struct socket *socket, void *bytes, size_t most);
-void wire_close(struct socket *socket);                 /* its owner wants no more of it */
-void wire_break(struct socket *socket);                 /* both ends notice */
-void wire_process_ended(int host);                      /* the system closes what it had open */
-void wire_power_failed(int host);                       /* nobody is told */
-struct socket *wire_any_open(void);                     /* by chance; NULL: there is none */
+void wire_close(struct socket *socket); /* its owner wants no more of it */
+void wire_break(struct socket *socket); /* both ends notice */
+void wire_process_ended(int host);      /* the system closes what it had open */
+void wire_power_failed(int host);       /* nobody is told */
+struct socket *wire_any_open(void);     /* by chance; NULL: there is none */
 bool wire_is_passable(int from, int to);
 
 /* ---- Disks (disk.c) ---- */
@@ -125,7 +125,7 @@ enum { DISK_NAME_MAX = 64 };
 
 struct change {
     enum change_kind kind;
-    struct file *file;                       /* data: of which, and what was there */
+    struct file *file; /* data: of which, and what was there */
     uint64_t at, size_before, size_after;
     struct bytes before, after;
     char name[DISK_NAME_MAX], to[DISK_NAME_MAX]; /* of a directory's entries */
@@ -147,6 +147,8 @@ void disk_open(struct disk *disk, const char *path, const char *graveyard);
 /* A power failure: what was not synced may be lost, all or in part. */
 void disk_crash(struct machine *machine);
 void disk_process_ended(struct machine *machine); /* its descriptors are closed; nothing is lost */
+/* The process that was writing this snapshot was ended half-way. */
+void disk_unfinish(struct machine *machine, uint64_t index);
 /* Flips a bit in a segment that is not the last one; false: there is none. */
 bool disk_rot(struct machine *machine);
 
@@ -168,6 +170,10 @@ struct machine {
     int64_t skew_ms;
     nanos clock_offset;
     nanos disturbed; /* when it last could not do its work */
+    bool refused;    /* the disk had no room, in this life */
+    uint64_t term;   /* as it was last looked at, with the leader, and since when */
+    uint8_t leader;
+    nanos since;
     struct rng random;
     struct disk disk;
 };
@@ -182,20 +188,22 @@ struct machine *machine_now(void);       /* whose task runs; NULL: nobody's */
 
 /* ---- Users (user.c) ---- */
 
-enum { CALLS_MAX = 16, WATCHES_MAX = 8, PATH_SIZE = 64 };
+enum { CALLS_MAX = 8, WATCHES_MAX = 8, PATH_SIZE = 64, KEYS = 4 };
 
 struct call {
     int32_t xid, op;
-    nanos sent;
+    nanos sent, came;
     bool done;
     int32_t err;
-    struct bytes body;
+    struct bytes body;    /* of the answer */
+    char path[PATH_SIZE]; /* of a read: what of */
+    bool watch;
 };
 
 struct user_watch { /* on the data of a node */
     char path[PATH_SIZE];
     int64_t seen; /* its mzxid then; 0: it was not there */
-    bool set, fired;
+    bool set;
 };
 
 struct user {
@@ -205,6 +213,7 @@ struct user {
     struct socket *socket;
     struct bytes in, out;
     int32_t xid;
+    bool attached; /* the server has taken its session on */
     int64_t session;
     char password[16];
     int32_t timeout_ms;
@@ -218,9 +227,10 @@ struct user {
     unsigned fails;
     nanos heard_by[SERVERS_MAX + 1]; /* by server: when something of this session was read there */
     /* What it has in the tree: see load.c. */
-    bool has_ephemeral, holds, queued;
+    enum { HAS_NOT, HAS, MAY_HAVE } ephemeral;
+    bool holds;
     unsigned attempt;
-    int64_t value_version[4];
+    int64_t version[KEYS]; /* last seen */
     bool finished;
     struct rng rng;
 };
@@ -235,14 +245,16 @@ bool user_pause(struct user *user, nanos length); /* pings and events go on; fal
 void user_disconnect(struct user *user);
 /* Forgets its session, which others will see the end of. */
 void user_forget(struct user *user);
-bool user_watch(struct user *user, const char *path, int64_t seen);
-bool user_watch_fired(struct user *user, const char *path);
+/* The same for a read of a node's data or of whether it is there. */
+struct call *user_look(struct user *user, int32_t op, const char *path, bool watch);
+bool user_watches(const struct user *user, const char *path);
+void user_unwatch(struct user *user, const char *path); /* if an event comes, nobody minds */
 
 void load_run(void *user);
 /* The session has ended, at some time after `since`; `until`: known to have ended by then; 0: not
  * known to have ended. */
 void load_session_ended(struct user *user, nanos since, nanos until);
-bool lock_cycle(struct user *user);
+void lock_cycle(struct user *user);
 void lock_session_ended(struct user *user, nanos since, nanos until);
 
 /* ---- All ---- */
@@ -286,7 +298,7 @@ struct world {
     bool blocked[HOSTS_MAX][HOSTS_MAX];
     nanos delay[HOSTS_MAX][HOSTS_MAX], jitter;
     nanos disturbed[HOSTS_MAX][HOSTS_MAX]; /* when bytes could not pass, or a connection broke */
-    bool healed, over; /* over: users have nothing more to do */
+    bool healed, over;                     /* over: users have nothing more to do */
     bool in_child;
     struct history strong, weak;
     int64_t last_value;
@@ -324,8 +336,9 @@ void judge_applied(struct server *server, const struct raft_entry *entry);
 void judge_expiry(struct server *server, uint32_t place);
 void judge_turn(struct machine *machine);
 /* At the end. */
-bool trees_agree(void);
-void judge_all(void);
+bool trees_agree(void); /* all have applied the same, and nobody has a session */
+void judge_trees(void);
+void judge_histories(void);
 
 void disk_wrap_child_done(struct machine *machine); /* what a snapshot's process wrote is durable */
 
