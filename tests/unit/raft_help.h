@@ -141,9 +141,9 @@ static inline void nothing_for(const struct raft *raft, uint8_t to) {
 
 /* It notices the silence and sounds the others out. */
 static inline struct raft_out stand_up(struct raft *raft) {
-    struct raft_out out;
-    do out = waited(raft);
-    while (raft->role == RAFT_FOLLOWER);
+    struct raft_out out = waited(raft);
+    for (int i = 0; i < 3 && raft->role == RAFT_FOLLOWER; i++) out = waited(raft);
+    assert_int_not_equal(raft->role, RAFT_FOLLOWER);
     return out;
 }
 

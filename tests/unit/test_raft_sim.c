@@ -1,6 +1,6 @@
 /* The consensus core in its laboratory: runs with random faults, and schedules that are known to be
  * hard.  By hand:  test_raft_sim FROM COUNT   that many seeds, without the rest
- *                  test_raft_sim SEED trace   one seed, line by line */
+ *                  test_raft_sim SEED trace   one seed, line by line; or the name of a schedule */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -57,6 +57,16 @@ static void print_sum(const struct lab_result *sum) {
            sum->torn, sum->damaged, sum->changes, sum->installed, sum->reads, sum->lease_reads);
 }
 
+static void schedules_that_broke_others_break_nothing(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i < lab_schedule_count; i++) {
+        struct lab_result result;
+        lab_follow(&lab_schedules[i], NULL, &result);
+        if (result.broken[0]) fail_msg("%s: %s", lab_schedules[i].name, result.broken);
+        assert_true(result.decided > 1);
+    }
+}
+
 static void nothing_breaks_in_thousands_of_runs(void **state) {
     (void)state;
     struct lab_result sum = {0};
@@ -85,6 +95,7 @@ static void the_same_seed_is_the_same_run(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedules_that_broke_others_break_nothing),
         cmocka_unit_test(nothing_breaks_in_thousands_of_runs),
         cmocka_unit_test(the_same_seed_is_the_same_run),
     };
@@ -92,6 +103,11 @@ int main(int argc, char **argv) {
     if (argc < 3) return cmocka_run_group_tests(tests, NULL, NULL);
     struct lab_result sum = {0};
     uint64_t from = strtoull(argv[1], NULL, 10), count = strtoull(argv[2], NULL, 10);
+    for (uint32_t i = 0; i < lab_schedule_count; i++)
+        if (strcmp(argv[1], lab_schedules[i].name) == 0) {
+            lab_follow(&lab_schedules[i], stdout, &sum);
+            return sum.broken[0] ? 1 : 0;
+        }
     if (strcmp(argv[2], "trace") == 0) {
         lab_run(running = from, stdout, &sum);
         return sum.broken[0] ? 1 : 0;

@@ -171,6 +171,7 @@ struct machine {
     nanos clock_offset;
     nanos disturbed; /* when it last could not do its work */
     bool refused;    /* the disk had no room, in this life */
+    bool doomed;     /* power fails while it waits for the disk */
     uint64_t term;   /* as it was last looked at, with the leader, and since when */
     uint8_t leader;
     nanos since;
@@ -329,6 +330,7 @@ bool world_run(bool (*done)(void), nanos until);
 
 void faults_start(nanos until);
 void faults_heal(void);
+void faults_doom(struct machine *machine, nanos when); /* power fails then */
 
 struct session_record *session_record(int64_t id); /* NULL: nobody has heard of it */
 /* Called as it happens. */
