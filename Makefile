@@ -5,7 +5,7 @@ VERSION := 0.1.0
 BUILD_PACKAGES := gcc libc6-dev libjansson-dev libmicrohttpd-dev libssl-dev libsystemd-dev libuv1-dev libxxhash-dev libzstd-dev zlib1g-dev
 BENCH_PACKAGES := default-jre-headless etcd-server g++ jq libsimgrid-dev libslf4j-java redis-server spin time zookeeper
 FUZZ_PACKAGES  := afl++ clang libclang-rt-14-dev
-TEST_PACKAGES  := binutils clang-format curl git help2man jq libcmocka-dev libxml2-utils
+TEST_PACKAGES  := binutils clang-format curl git help2man iproute2 jq libcmocka-dev libxml2-utils
 # Real clients, and the real server to compare with.
 TEST_PACKAGES  += default-jre-headless libcommons-cli-java libnetty-java libslf4j-java libzookeeper-java \
                   libzookeeper-mt-dev openssl python3-kazoo strace zookeeper \

@@ -16,6 +16,8 @@ struct command {
 };
 
 int cmd_serve(int argc, char **argv);
+int cmd_ensemble(int argc, char **argv);
+int cmd_up(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_backup(int argc, char **argv);
 int cmd_restore(int argc, char **argv);

@@ -10,6 +10,7 @@
 
 static const struct command commands[] = {
     {"serve", "a coordination server for ZooKeeper clients", cmd_serve},
+    {"ensemble", "who the servers of an ensemble are, and how that changes", cmd_ensemble},
     {"import", "make the data of a ZooKeeper server that of this one", cmd_import},
     {"backup", "all data of a server, running or not, into one file", cmd_backup},
     {"restore", "a backup becomes the data of a server, running or not", cmd_restore},

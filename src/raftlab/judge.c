@@ -57,8 +57,9 @@ void lab_judge_entry(struct lab *lab, struct lab_node *node, uint64_t index) {
 
 /* ---- Leaders ---- */
 
+/* A leader has all that was decided in terms before its own. */
 static void must_have(struct lab *lab, struct lab_node *node, uint64_t index) {
-    if (index <= node->raft.base) return;
+    if (index <= node->raft.base || lab->decided_in[index] >= node->raft.term) return;
     if (index > node->raft.last || !is_same(&node->log.at[index], &lab->decided.at[index]))
         lab_broken(lab, "%u leads in term %llu without entry %llu, which is decided",
                    node->raft.self, (unsigned long long)node->raft.term, (unsigned long long)index);
@@ -95,11 +96,12 @@ static void judge_decided(struct lab *lab, struct lab_node *node, uint64_t index
     }
     *lab_entry(&lab->decided, index) = *entry;
     lab->decided.last = lab->result->decided = index;
+    lab->decided_in =
+        grown(lab->decided_in, &lab->decided_room, index + 1, sizeof *lab->decided_in);
+    lab->decided_in[index] = node->raft.term;
     for (uint32_t id = 1; id <= lab->nodes; id++) {
         struct lab_node *other = &lab->node[id];
-        if (other->state == LAB_UP && other->raft.role == RAFT_LEADER &&
-            other->raft.term > node->raft.term)
-            must_have(lab, other, index);
+        if (other->state == LAB_UP && other->raft.role == RAFT_LEADER) must_have(lab, other, index);
         lab_lease_read(lab, other); /* now is when a lease that should be over is noticed */
     }
 }

@@ -124,6 +124,8 @@ struct lab {
 
     /* What the judges know. */
     struct lab_log decided;
+    uint64_t *decided_in; /* in the term of which leader */
+    size_t decided_room;
     uint8_t *leader_of; /* by term */
     size_t leader_room;
     struct table seen; /* entries by place and term: numbers of ... */

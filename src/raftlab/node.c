@@ -38,6 +38,7 @@ void lab_close(struct lab *lab) {
     free(lab->event);
     free(lab->config);
     free(lab->decided.at);
+    free(lab->decided_in);
     free(lab->leader_of);
     free(lab->birth);
     table_close(&lab->seen);

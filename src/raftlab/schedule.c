@@ -99,6 +99,7 @@ static void figure_8(struct lab *lab) {
     while (raft_peer(&node[1].raft, 3)->match < 2 && step(lab)) continue;
     expect(lab, node[2].raft.last >= 2 && node[3].raft.last == 2, "entry 2 is on three of five");
     expect(lab, node[1].raft.committed == 1, "and that does not decide it");
+    cut_off(lab, 1, true);
     lab_crash(lab, &node[1]);
     settle(lab);
     lab_crash(lab, &node[2]);

@@ -228,6 +228,7 @@ static bool take_transfer(struct server *s, const unsigned char *bytes, size_t s
 static bool take_dismissal(struct server *s, uint64_t from, size_t size) {
     if (size || from != s->replica.raft.leader) return false;
     s->replica.dismissed = true;
+    s->replica.goal.text.used = 0; /* that is for others */
     server_say("warning", "this server is no longer a member: it can be ended, or added again");
     sessions_without_leader(s);
     return true;

@@ -68,6 +68,7 @@ static void start_wait(struct server *s, enum raft_wait wait) {
     struct replica *r = &s->replica;
     if (wait == RAFT_AS_IT_WAS || is_alone(s)) return;
     uint64_t ms = wait == RAFT_WAIT_SILENCE ? REPLICA_SILENCE_MS : rng_below(&r->rng, TURN_MS + 1);
+    uv_update_time(&s->loop); /* a leader may rely on it that this is no shorter than it says */
     uv_timer_start(&r->wait, waited, ms, 0);
 }
 
@@ -166,7 +167,7 @@ static void lead_batch(struct server *s, const struct raft_batch *batch) {
 static void feed(struct server *s) {
     struct replica *r = &s->replica;
     struct raft_batch batch;
-    bool overdue = s->clock_us - r->fed_us > AGAIN_US && r->fed > r->outbox.after;
+    bool overdue = !replica_leads(s) && s->clock_us - r->fed_us > AGAIN_US;
     bool passed = r->fed < r->outbox.after; /* what had been forgotten came back all the same */
     if (r->fed_term != r->raft.term || overdue || passed) r->fed = r->outbox.after;
     while (r->raft.leader && r->fed < window_last(&r->outbox)) {

@@ -311,14 +311,16 @@ void tree_perished(struct tree *tree, int64_t now, void (*each)(void *context, s
 
 void tree_configure(struct tree *tree, int64_t zxid, const struct tree_members *members) {
     static const char version[] = "\nversion=%llx";
+    const int32_t label = (int32_t)strlen("\nversion=");
     char text[sizeof version + 16];
     struct zk_text path = zk_text_of("/zookeeper/config");
     node_id id = tree_find(tree, path);
     struct zk_text data = node_data(&tree->node[id]);
     tree_forget_events(tree);
     size_t shared = (size_t)members->text.size;
-    bool same = data.size > members->text.size && data.at[shared] == '\n' &&
-                memcmp(data.at, members->text.at, shared) == 0;
+    bool same = data.size > members->text.size + label && /* and not only the first lines */
+                memcmp(data.at, members->text.at, shared) == 0 &&
+                memcmp(data.at + shared, version, (size_t)label) == 0;
     if (same || !shared) return;
     int size = snprintf(text, sizeof text, version, (unsigned long long)zxid);
     tree->name.used = 0;

@@ -80,7 +80,7 @@ class Registers(Worker):
             return
         noted.update(op="read", value=data.decode(), version=stat.version, end=time.monotonic_ns())
         self.load.all.add(**noted)
-        if not plain:
+        if not plain or self.load.linearizable:
             self.load.fresh.add(**noted)
 
     def write(self, noted, kind):
@@ -144,8 +144,10 @@ class Locker(Worker):
 class Load:
     """Kazoo's clients, and those of the C library, which are a program of their own ($C_WORKER)."""
 
-    def __init__(self, ensemble, directory, registers=3, lockers=2, c_clients=1, run=(), timeout=20):
-        self.ensemble, self.run, self.timeout = ensemble, list(run), timeout
+    def __init__(self, ensemble, directory, registers=3, lockers=2, c_clients=1, timeout=20,
+                 linearizable=False):
+        self.ensemble, self.timeout = ensemble, timeout
+        self.linearizable = linearizable  # plain reads have to be, too
         self.all = History(f"{directory}/all.jsonl")
         self.fresh = History(f"{directory}/fresh.jsonl")
         self.locks = History(f"{directory}/locks.jsonl")
@@ -174,7 +176,7 @@ class Load:
 
     def start_c_client(self, place):
         hosts = ",".join(member.address for member in self.ensemble.members)
-        command = [*self.run, "setpriv", "--pdeathsig", "KILL", os.environ["C_WORKER"]]
+        command = ["setpriv", "--pdeathsig", "KILL", os.environ["C_WORKER"]]
         command += [hosts, f"c{place}", str(int(self.timeout * 1000)), *KEYS]
         return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 

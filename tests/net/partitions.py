@@ -248,6 +248,25 @@ def clients_cut_off(directory):
     site.finish()
 
 
+def linearizable_reads(directory):
+    """With --reads linearizable plain reads show all that was acknowledged, also those of a leader that does not
+    know yet that it leads no more."""
+    site = Site(directory, options=["--reads", "linearizable"], linearizable=True)
+    for _ in range(2):
+        old = site.leader()
+        site.network.part([old.number], numbers_of(site.others(old)))
+        site.leader(site.others(old))
+        site.work_goes_on()
+        site.heal()
+        old = site.leader()
+        old.send(signal.SIGSTOP)
+        site.leader(site.others(old))
+        site.work_goes_on()
+        old.send(signal.SIGCONT)
+        site.heal()
+    site.finish()
+
+
 # ---- Anything ----
 def stop_one(site, chance):
     member = chance.choice(site.members)
@@ -312,4 +331,4 @@ def anything(directory):
 
 if __name__ == "__main__":
     main([leader_cut_off, leader_is_deaf, leader_is_mute, follower_cut_off, five_servers, no_majority,
-          clients_cut_off, anything])
+          clients_cut_off, linearizable_reads, anything])

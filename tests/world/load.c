@@ -265,6 +265,13 @@ static void abandon_session(struct user *u) {
     user_forget(u);
 }
 
+/* It is not heard for about as long as its session lasts. */
+static void be_away(struct user *u) {
+    nanos length = (nanos)u->timeout_ms * MS;
+    user_disconnect(u);
+    task_sleep(random_time(&u->rng, length - 300 * MS, length + 900 * MS));
+}
+
 /* ---- All of it ---- */
 
 static void found(struct user *u) {
@@ -286,9 +293,10 @@ static const struct {
     unsigned weight;
     void (*act)(struct user *user);
 } acts[] = {
-    {15, write_any},        {15, write_compared}, {15, read_new},     {20, read_any},
-    {8, write_and_read},    {12, come_or_go},     {10, add_node},     {8, look_after_ephemeral},
-    {5, look_at_ephemeral}, {12, lock_cycle},     {1, close_session}, {1, abandon_session},
+    {15, write_any},        {15, write_compared}, {15, read_new}, {20, read_any},
+    {8, write_and_read},    {12, come_or_go},     {10, add_node}, {8, look_after_ephemeral},
+    {5, look_at_ephemeral}, {12, lock_cycle},     {2, be_away},   {1, close_session},
+    {1, abandon_session},
 };
 
 static void act(struct user *u) {

@@ -104,7 +104,22 @@ void __wrap_commit_expire(struct server *server, uint32_t place) {
     __real_commit_expire(server, place);
 }
 
+/* The session that an entry would end by a leader's decision; NULL: none. */
+static struct session_record *to_be_ended(const struct server *s, const struct raft_entry *raw,
+                                          unsigned *by) {
+    struct tree_entry entry;
+    struct zk_in in = zk_in_of(raw->bytes, raw->size);
+    if (!tree_read_entry(&in, &entry) || entry.op != ZK_OP_CLOSE_SESSION) return NULL;
+    if (!(entry.rules & TREE_EXPIRES) || !session_find(&s->tree, entry.session)) return NULL;
+    struct session_record *record = session_record(entry.session);
+    *by = tree_server_of(entry.life);
+    return record && !record->ended ? record : NULL;
+}
+
 void __wrap_commit_apply(struct server *server, const struct raft_entry *entry) {
+    unsigned by;
+    struct session_record *record = to_be_ended(server, entry, &by);
     __real_commit_apply(server, entry);
+    if (record && !session_find(&server->tree, record->id)) judge_end(record, entry->term, by);
     judge_applied(server, entry);
 }

@@ -269,6 +269,10 @@ static void accepted(struct user *u, const struct zk_connect_response *r, nanos 
     u->attached = true;
     if (asked > u->alive) u->alive = asked;
     if (is_new) remember_session(u);
+    struct session_record *record = session_record(u->session);
+    record->attached = asked;
+    record->timeout_ms = u->timeout_ms;
+    judge_attached(record);
     world->coverage.moves += !is_new;
     say(name_of(u), "%s session 0x%llx at s%d", is_new ? "has" : "goes on with",
         (unsigned long long)u->session, u->server);

@@ -62,7 +62,7 @@ uint64_t uv_hrtime(void) { return world->now + (machine_now() ? machine_now()->c
 uint64_t uv_now(const uv_loop_t *loop) { return loop->time; }
 
 static nanos offset(const uv_loop_t *loop) { return uv_machine(loop)->clock_offset; }
-static void update_time(uv_loop_t *loop) { loop->time = (world->now + offset(loop)) / MS; }
+void uv_update_time(uv_loop_t *loop) { loop->time = (world->now + offset(loop)) / MS; }
 
 int uv_timer_init(uv_loop_t *loop, uv_timer_t *timer) {
     link_handle(loop, (uv_handle_t *)timer, UV_TIMER);
@@ -195,7 +195,7 @@ int uv_loop_init(uv_loop_t *loop) {
     struct machine *m = machine_now();
     *loop = (uv_loop_t){.internal_fields = m};
     m->loop = loop;
-    update_time(loop);
+    uv_update_time(loop);
     return 0;
 }
 
@@ -256,7 +256,7 @@ static void poll(uv_loop_t *loop) {
         if (until <= world->now) break;
         task_wait(until);
     }
-    update_time(loop);
+    uv_update_time(loop);
     poll_once(loop);
 }
 
@@ -282,7 +282,7 @@ static bool is_alive(const uv_loop_t *loop) {
 int uv_run(uv_loop_t *loop, uv_run_mode mode) {
     cv_assert(mode == UV_RUN_DEFAULT);
     while (is_alive(loop)) {
-        update_time(loop);
+        uv_update_time(loop);
         run_timers(loop);
         poll(loop);
         run_checks(loop);

@@ -19,17 +19,17 @@ void judge_turn(struct machine *m) {
     if (raft->role != RAFT_LEADER) return;
     if (raft->term >= w->terms) {
         size_t before = w->terms;
-        w->leader_of = grown(w->leader_of, &w->term_room, raft->term + 1, sizeof *w->leader_of);
+        w->reign = grown(w->reign, &w->term_room, raft->term + 1, sizeof *w->reign);
         w->terms = raft->term + 1;
-        memset(w->leader_of + before, 0, w->terms - before);
+        memset(w->reign + before, 0, (w->terms - before) * sizeof *w->reign);
     }
-    uint8_t *known = &w->leader_of[raft->term];
-    if (!*known) {
-        *known = (uint8_t)m->number;
+    struct reign *reign = &w->reign[raft->term];
+    if (!reign->server) {
+        *reign = (struct reign){(uint8_t)m->number, w->now};
         w->coverage.elections++;
     }
-    if (*known != m->number)
-        violated("servers %u and %u both lead in term %llu", *known, m->number,
+    if (reign->server != m->number)
+        violated("servers %u and %u both lead in term %llu", reign->server, m->number,
                  (unsigned long long)raft->term);
 }
 
@@ -91,8 +91,18 @@ void judge_applied(struct server *s, const struct raft_entry *entry) {
             "tree after so many times 32 entries:");
 }
 
-/* A leader ends a session: not if its client was heard within the session's time, by the leader or
- * by a server that has followed it since before then and could reach it all the while. */
+/* ---- Sessions ---- */
+
+static const struct machine *newest_leader(void) {
+    const struct machine *found = NULL;
+    for (unsigned i = 1; i <= world->servers; i++) {
+        const struct machine *m = &world->machine[i];
+        if (m->running && m->leader == i && (!found || m->term > found->term)) found = m;
+    }
+    return found;
+}
+
+/* Whether a server has heard of the leader's clients all the while, so that the leader knows. */
 static bool was_in_touch(const struct machine *leader, const struct machine *m, nanos heard) {
     enum { MARGIN_MS = 1500 }; /* for links to come back */
     int a = (int)leader->number - 1, b = (int)m->number - 1;
@@ -103,23 +113,52 @@ static bool was_in_touch(const struct machine *leader, const struct machine *m, 
            m->disturbed + margin < heard && world->disturbed[a][b] + margin < heard;
 }
 
+/* No session is ended whose client was heard within the session's time, by the leader or by a
+ * server that has followed it since before then and could reach it all the while.  (Who puts that
+ * forward may have been a leader and not know that it is none any more; then it comes to nothing.)
+ */
 void judge_expiry(struct server *s, uint32_t place) {
     int64_t id = s->tree.sessions.at[place].id;
     struct session_record *record = session_record(id);
-    const struct machine *leader = machine_now();
+    const struct machine *leader = newest_leader();
     world->coverage.expirations++;
     if (!record) return;
     record->expired = true;
     const struct user *u = &world->user[record->user];
-    for (unsigned i = 1; u->session == id && i <= world->servers; i++) {
+    unsigned by = machine_now()->number;
+    record->early[by].server = 0;
+    for (unsigned i = 1; leader && u->session == id && i <= world->servers; i++) {
         nanos heard = u->heard_by[i];
         if (!heard || world->now - heard >= (nanos)record->timeout_ms * MS) continue;
-        if (was_in_touch(leader, &world->machine[i], heard))
-            violated("server %u ends session 0x%llx of user %u after %d ms, and server %u heard "
-                     "of it %.0f ms ago",
-                     leader->number, (unsigned long long)id, u->number, record->timeout_ms, i,
-                     (double)(world->now - heard) / 1e6);
+        if (!was_in_touch(leader, &world->machine[i], heard)) continue;
+        record->early[by].server = i;
+        record->early[by].heard = heard;
+        record->early[by].at = world->now;
     }
+}
+
+/* A session has all of its time from when it comes to a server. */
+void judge_attached(struct session_record *record) {
+    if (record->ended && record->ended < record->attached + (nanos)record->timeout_ms * MS)
+        violated("session 0x%llx of user %u ends %.0f ms after it came to a server",
+                 (unsigned long long)record->id, record->user,
+                 ((double)record->ended - (double)record->attached) / 1e6);
+}
+
+/* ... and from when there is a new leader. */
+void judge_end(struct session_record *record, uint64_t term, unsigned by) {
+    nanos since = term < world->terms ? world->reign[term].since : 0;
+    record->ended = world->now;
+    if (since && world->now - since < (nanos)record->timeout_ms * MS)
+        violated("session 0x%llx of user %u is ended by a leader of %.0f ms",
+                 (unsigned long long)record->id, record->user, (double)(world->now - since) / 1e6);
+    if (record->early[by].server)
+        violated("server %u has ended session 0x%llx of user %u after %d ms, and server %u had "
+                 "heard of it %.0f ms before",
+                 by, (unsigned long long)record->id, record->user, record->timeout_ms,
+                 record->early[by].server,
+                 (double)(record->early[by].at - record->early[by].heard) / 1e6);
+    judge_attached(record);
 }
 
 /* ---- At the end ---- */

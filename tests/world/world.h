@@ -264,7 +264,14 @@ struct session_record { /* what is known of a session from outside */
     int64_t id;
     unsigned user;
     int32_t timeout_ms;
-    bool expired, closed, abandoned;
+    bool expired, closed, abandoned; /* expired: some leader has put that forward */
+    nanos attached;                  /* it was known to be at a server then */
+    nanos ended;                     /* by a leader's decision, which was applied; 0: not */
+    /* By server that put its end forward: by whom its client had been heard then, and when. */
+    struct {
+        unsigned server;
+        nanos heard, at;
+    } early[SERVERS_MAX + 1];
 };
 
 struct addition { /* a node that was created once, by whoever */
@@ -311,7 +318,10 @@ struct world {
     size_t entries, entry_room;
     uint64_t *tree_hash; /* now and then, by index */
     size_t trees, tree_room;
-    uint8_t *leader_of; /* by term */
+    struct reign { /* by term */
+        uint8_t server;
+        nanos since;
+    } * reign;
     size_t terms, term_room;
     struct coverage coverage;
     char violation[512];
@@ -336,6 +346,9 @@ struct session_record *session_record(int64_t id); /* NULL: nobody has heard of 
 /* Called as it happens. */
 void judge_applied(struct server *server, const struct raft_entry *entry);
 void judge_expiry(struct server *server, uint32_t place);
+/* The session has been ended by a leader's decision, at the first server that applies it. */
+void judge_end(struct session_record *record, uint64_t term, unsigned by);
+void judge_attached(struct session_record *record);
 void judge_turn(struct machine *machine);
 /* At the end. */
 bool trees_agree(void); /* all have applied the same, and nobody has a session */

@@ -1,0 +1,89 @@
+"""A server that has lost the others: it refuses writes, and lets those read who asked for that."""
+import socket
+
+from kazoo import exceptions as error
+from kazoo.client import KazooClient, KazooState
+from kazoo.protocol.states import KeeperState
+
+from ensemble import Ensemble, eventually, main, raises
+
+
+def ask(member, word):
+    host, port = member.address.split(":")
+    with socket.create_connection((host, int(port)), timeout=5) as link:
+        link.sendall(word)
+        answer = b""
+        while more := link.recv(1000):
+            answer += more
+        return answer
+
+
+def left_alone(ensemble):
+    """All but one are killed; who is left, and the others."""
+    last, *others = ensemble.followers() + [ensemble.leader()]
+    for member in others:
+        member.kill()
+    return last, others
+
+
+def no_quorum_no_writes(directory):
+    ensemble = Ensemble(directory).start()
+    last = ensemble.followers()[0]
+    zk = ensemble.client(last)
+    zk.create("/n", b"before")
+    states = []
+    zk.add_listener(states.append)
+    for member in ensemble.members:
+        if member is not last:
+            member.kill()
+    write = zk.set_async("/n", b"alone")
+    eventually(lambda: KazooState.SUSPENDED in states, "its clients are sent away")
+    raises(error.ConnectionLoss, write.get, timeout=5)
+    stranger = KazooClient(last.address, timeout=5, connection_retry={"max_tries": 2, "delay": 0.05})
+    raises(stranger.handler.timeout_exception, stranger.start, timeout=2)
+    stranger.close()
+    next(m for m in ensemble.members if not m.runs()).start()
+    eventually(lambda: zk.state == KazooState.CONNECTED, "a quorum is back")
+    assert zk.client_id, "the session went on"
+    assert KazooState.LOST not in states
+    # What was asked for while nobody could decide may have been decided later, and never twice.
+    value, stat = zk.get("/n")
+    assert (value, stat.version) in ((b"before", 0), (b"alone", 1))
+    zk.set("/n", b"after", version=stat.version)
+    ensemble.stop()
+
+
+def read_only(directory):
+    ensemble = Ensemble(directory, options=["--set", "readonlymode.enabled=true"]).start()
+    writer = ensemble.client()
+    writer.create("/n", b"value")
+    for member in ensemble.members:
+        assert ask(member, b"isro") == b"rw"
+    writer.sync("/n")
+    for member in ensemble.members:
+        zk = ensemble.client(member)
+        zk.sync("/n")
+    last, others = left_alone(ensemble)
+    eventually(lambda: ask(last, b"isro") == b"ro", "it notices")
+    zk = KazooClient(last.address, timeout=10, read_only=True)
+    zk.start(timeout=10)
+    assert zk.client_state == KeeperState.CONNECTED_RO
+    assert zk.get("/n")[0] == b"value"
+    assert zk.get_children("/") == ["n", "zookeeper"] or set(zk.get_children("/")) == {"n", "zookeeper"}
+    for write in (lambda: zk.set("/n", b"x"), lambda: zk.create("/m"), lambda: zk.delete("/n"), lambda: zk.sync("/n")):
+        raises(error.NotReadOnlyCallError, write)
+    # Who did not ask for it is not let in.
+    other = KazooClient(last.address, timeout=5, connection_retry={"max_tries": 2, "delay": 0.05})
+    raises(other.handler.timeout_exception, other.start, timeout=2)
+    other.close()
+    for member in others:
+        member.start()
+    eventually(lambda: ask(last, b"isro") == b"rw", "there is a leader again")
+    eventually(lambda: zk.client_state == KeeperState.CONNECTED, "the client may write")
+    zk.set("/n", b"written", version=0)
+    zk.stop()
+    zk.close()
+    ensemble.stop()
+
+
+main([no_quorum_no_writes, read_only])
