@@ -28,7 +28,7 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/uni
 MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,\
              $(sort $(wildcard src/cli/cmd_*.c)))
 
-.PHONY: libraries all run tour fuzz afl test asan ubsan tsan bench man format clean help deps test-deps install build-tests
+.PHONY: libraries world-libraries all run tour fuzz afl test asan ubsan tsan bench man format clean help deps test-deps install build-tests
 .DELETE_ON_ERROR:
 
 all: deps $(B)/conclave
@@ -116,7 +116,7 @@ run: all
 tour: all
 	@./scripts/tour $(B)/conclave
 
-build-tests: test-deps $(B)/conclave $(UNIT_TESTS)
+build-tests: test-deps $(B)/conclave $(B)/conclave-simulate $(UNIT_TESTS)
 
 test: build-tests man
 	@B=$(B) SANITIZED=$(SANITIZED) ./tests/run $(T)
@@ -170,6 +170,9 @@ bench: all
 # For the tests, which link mutants of their own.
 libraries:
 	@echo $(LDLIBS)
+
+world-libraries:
+	@echo $(WORLD_LDFLAGS)
 
 # ---- Manual pages: from --help, which is their one source ----
 man: test-deps $(MANUALS)

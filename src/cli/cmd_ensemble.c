@@ -22,21 +22,17 @@ static const struct argp_option options[] = {
 
 static const char doc[] =
     "Shows and changes the members of an ensemble, while it serves.\v"
-    "  status          who the members are, who leads, and who is behind\n"
-    "  add             a server, started with --join, gets all of the log, and then its vote; "
-    "with\n"
-    "                  :observer it gets no vote.  For a member: another address or role\n"
-    "  remove          a server, perhaps one that is broken, loses its vote, and is no member "
-    "then\n"
-    "  weight          more than half of all weight decides; 1 unless said, 0 is no vote\n"
-    "  transfer        that server leads from now on\n\n"
+    "  status     who the members are, who leads, and who is behind\n"
+    "  add        a server that was started with --join gets all of the log, and then\n"
+    "             its vote, or none with :observer; a member gets another address or role\n"
+    "  remove     a server, perhaps a broken one, loses its vote, and is no member then\n"
+    "  weight     more than half of all weight decides; 1 unless said, 0 is no vote\n"
+    "  transfer   that server leads from now on\n\n"
     "Each returns when it is done.  Members change one step at a time, and every step is decided "
     "by those who are members then: whatever happens meanwhile, nothing is lost.  If a change is "
     "left half-way, say it again.\n\n"
     "Examples:\n"
     "  conclave ensemble status\n"
-    "  conclave serve --join --id 4 --ensemble "
-    "1=10.0.0.1:2888,2=10.0.0.2:2888,3=10.0.0.3:2888,4=10.0.0.4:2888 --peer-key /etc/conclave/key\n"
     "  conclave ensemble add 4=10.0.0.4:2888\n"
     "  conclave ensemble remove 2\n"
     "  conclave ensemble weight 1=2\n"
@@ -174,7 +170,7 @@ static void print_status(const struct ensemble *e) {
                e->changing ? "; the members are being changed" : "");
     else
         printf("no leader in term %" PRIu64 ": nothing can be written\n", e->term);
-    if (!e->count) return;
+    if (!e->count || e->dismissed) return;
     printf("\n  %-6s  %-*s  %-9s  %6s  %-4s  %s\n", "member", width, "address", "role", "weight",
            "link", "log");
     for (int i = 0; i < e->count; i++) print_member(e, &e->member[i], width);

@@ -10,6 +10,7 @@
 
 static const struct command commands[] = {
     {"serve", "a coordination server for ZooKeeper clients", cmd_serve},
+    {"up", "an ensemble on this machine, to look at and to break", cmd_up},
     {"ensemble", "who the servers of an ensemble are, and how that changes", cmd_ensemble},
     {"import", "make the data of a ZooKeeper server that of this one", cmd_import},
     {"backup", "all data of a server, running or not, into one file", cmd_backup},

@@ -149,9 +149,13 @@ static int judge_end(struct log *log, const struct segment_view *view, bool is_l
     return 0;
 }
 
+/* A process that was killed may have left what can be read and is not durable: from now on it is.
+ */
 static int open_last(struct log *log, const struct segment_view *view) {
     log->file = openat(log->directory, view->name, O_WRONLY | O_CLOEXEC);
     if (log->file < 0) return log_fail_errno(log, "cannot be written", view->name);
+    if (!log->no_sync && fdatasync(log->file) != 0)
+        return log_fail_errno(log, "cannot be made durable", view->name);
     log->size = view->size;
     return 0;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/hash.h"
+#include "base/parse.h"
 
 enum {
     PATIENCE_US = 10000000, /* of a client that asked */
@@ -313,28 +314,65 @@ static const char *transfer(struct server *s, uint8_t to) {
     return NULL;
 }
 
-/* What a person types, "4=host:port", as a line of a zoo.cfg. */
-static void add(struct server *s, const char *member, char *why, size_t size) {
-    char line[2 * SETTINGS_HOST_MAX], error[SETTINGS_ERROR_MAX];
+/* One member, as lines of a zoo.cfg.  Where its clients find it stays as it is, and with weight -1
+ * that, too. */
+static void propose_member(struct server *s, struct settings_member member, int32_t weight,
+                           char *why, size_t size) {
+    struct change_scratch *c = scratch();
+    char line[2 * SETTINGS_HOST_MAX + 64];
+    struct zk_text text = members_text_of_tree(s);
+    members_read((const unsigned char *)text.at, (size_t)text.size, &c->config, &c->now, c->why,
+                 sizeof c->why);
+    const struct settings_member *before = find(&c->now, member.id);
+    if (before) member.client = before->client;
+    if (weight < 0)
+        weight = before && c->now.weight_of[member.id] ? c->now.weight_of[member.id] : 1;
+    settings_default(&c->goal);
+    c->goal.members[c->goal.member_count++] = member;
+    members_write(&c->goal, &c->text);
+    snprintf(line, sizeof line, "%.*s\nweight.%d=%d", (int)c->text.used, (const char *)c->text.at,
+             member.id, weight);
+    scratch_free(c);
+    propose(s, line, "", why, size);
+}
+
+/* What a person types: "4=host:port", perhaps with ":observer". */
+static void add(struct server *s, const char *typed, char *why, size_t size) {
+    char error[SETTINGS_ERROR_MAX];
     struct settings *parsed = malloc(sizeof *parsed);
-    struct bytes text = {0};
     cv_assert(parsed);
     settings_default(parsed);
-    bool good = settings_set(parsed, "ensemble", member, error, sizeof error) == SETTINGS_SET &&
+    bool good = settings_set(parsed, "ensemble", typed, error, sizeof error) == SETTINGS_SET &&
                 parsed->member_count == 1;
-    if (good) members_write(parsed, &text);
-    snprintf(line, sizeof line, "%.*s", (int)text.used, (const char *)text.at);
-    bytes_close(&text);
-    free(parsed);
     if (good)
-        propose(s, line, "", why, size);
+        propose_member(s, parsed->members[0], -1, why, size);
     else
         snprintf(why, size, "not N=HOST:PORT, or N=HOST:PORT:observer");
+    free(parsed);
+}
+
+/* Who is given weight is no observer any more. */
+static void set_weight(struct server *s, int32_t id, const char *typed, char *why, size_t size) {
+    struct change_scratch *c = scratch();
+    const char *equals = strchr(typed, '=');
+    uint64_t weight;
+    struct zk_text text = members_text_of_tree(s);
+    members_read((const unsigned char *)text.at, (size_t)text.size, &c->config, &c->now, c->why,
+                 sizeof c->why);
+    const struct settings_member *found = find(&c->now, id);
+    bool good = equals && parse_u64(equals + 1, &weight) == 0 && weight <= UINT8_MAX;
+    struct settings_member member = found ? *found : (struct settings_member){0};
+    scratch_free(c);
+    if (!good || !found) {
+        snprintf(why, size, good ? "there is no such member" : "not N=W, with a weight up to 255");
+        return;
+    }
+    member.observer = weight == 0;
+    propose_member(s, member, weight ? (int32_t)weight : 1, why, size);
 }
 
 bool change_command(struct server *s, const char *verb, const char *argument, char *why,
                     size_t size) {
-    char line[64];
     int32_t id = atoi(argument);
     const char *problem = NULL;
     bool member = id > 0 && id <= SETTINGS_ID_MAX && strlen(argument) <= 16 &&
@@ -351,7 +389,7 @@ bool change_command(struct server *s, const char *verb, const char *argument, ch
     else if (strcmp(verb, "remove") == 0)
         propose(s, "", argument, why, size);
     else if (strcmp(verb, "weight") == 0)
-        snprintf(line, sizeof line, "weight.%s", argument), propose(s, line, "", why, size);
+        set_weight(s, id, argument, why, size);
     else
         problem = "there is no such command";
     if (problem) snprintf(why, size, "%s", problem);

@@ -11,6 +11,7 @@
 enum {
     BEAT_MS = 50,             /* a leader is heard that often */
     TURN_MS = 150,            /* and then up to so much more */
+    TURN_TIMES_MAX = 8,       /* or so many times that */
     UNAPPLIED_MAX = 64 << 20, /* bytes that a leader takes in before some are decided */
     FEED_MAX = 1 << 20,       /* bytes at a time */
     SAVE_MAX = 16 << 20,      /* bytes of one batch of the log */
@@ -64,10 +65,19 @@ bool replica_is_lost(const struct server *s) {
     return since && s->clock_us - since > REPLICA_LEADERLESS_MS * 1000;
 }
 
+/* Longer when it has come to nothing for long: members may be further apart than a turn lasts, and
+ * would for ever interrupt each other. */
+static uint64_t turn_ms(struct server *s) {
+    const struct replica *r = &s->replica;
+    uint64_t s_without = r->leaderless_us ? (s->clock_us - r->leaderless_us) / 1000000 : 0;
+    uint64_t times = s_without < TURN_TIMES_MAX ? 1 + s_without : TURN_TIMES_MAX;
+    return rng_below(&s->replica.rng, times * TURN_MS + 1);
+}
+
 static void start_wait(struct server *s, enum raft_wait wait) {
     struct replica *r = &s->replica;
     if (wait == RAFT_AS_IT_WAS || is_alone(s)) return;
-    uint64_t ms = wait == RAFT_WAIT_SILENCE ? REPLICA_SILENCE_MS : rng_below(&r->rng, TURN_MS + 1);
+    uint64_t ms = wait == RAFT_WAIT_SILENCE ? REPLICA_SILENCE_MS : turn_ms(s);
     uv_update_time(&s->loop); /* a leader may rely on it that this is no shorter than it says */
     uv_timer_start(&r->wait, waited, ms, 0);
 }

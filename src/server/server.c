@@ -281,7 +281,10 @@ int server_run(struct server *s, const struct settings *settings) {
     cv_assert(net_open(&s->loop) == 0);
     signal(SIGPIPE, SIG_IGN);
     s->exit_status = start(s);
-    if (s->exit_status) uv_walk(&s->loop, close_handle, NULL);
+    if (s->exit_status) {
+        peers_close(s);
+        uv_walk(&s->loop, close_handle, NULL);
+    }
     uv_run(&s->loop, UV_RUN_DEFAULT);
     net_shut(&s->loop);
     if (s->data_directory >= 0) store_close(s);

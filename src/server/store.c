@@ -98,6 +98,7 @@ static int open_log(struct server *s, uint64_t index, uint64_t term) {
     return status;
 }
 
+/* What a process before this one has renamed and not lived to sync is relied on from here on. */
 int store_open(struct server *s) {
     uint64_t index = 0, term = 0;
     bool same = strcmp(s->settings.data_dir, s->settings.log_dir) == 0;
@@ -105,6 +106,11 @@ int store_open(struct server *s) {
     if (s->data_directory < 0) return SERVER_EXIT_DISK;
     s->log_directory = same ? s->data_directory : open_directory(s->settings.log_dir);
     if (s->log_directory < 0) return SERVER_EXIT_DISK;
+    if (s->settings.force_sync && (fsync(s->data_directory) != 0 || fsync(s->log_directory) != 0)) {
+        server_say("error", "%s: cannot be made durable: %s", s->settings.data_dir,
+                   strerror(errno));
+        return SERVER_EXIT_DISK;
+    }
     if (load_newest(s, &index, &term) != 0 || open_log(s, index, term) != 0)
         return SERVER_EXIT_DISK;
     return 0;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <zookeeper/zookeeper.h>
 
-enum { VALUE_MOST = 64, LIFE_MOST_S = 120, PATIENCE_S = 40, REST_US = 100000 };
+enum { VALUE_MOST = 64, LIFE_MOST_S = 3600, PATIENCE_S = 40, REST_US = 100000 };
 
 struct worker {
     const char *hosts, *name;

@@ -169,7 +169,8 @@ def main(tests):
         print("\n".join(names))
         return
     (name,) = sys.argv[1:]
-    faulthandler.dump_traceback_later(4 * PATIENCE, exit=True)
+    turns = int(os.environ.get("TURNS", "0"))
+    faulthandler.dump_traceback_later(4 * PATIENCE + 6 * turns, exit=True)
     logging.basicConfig(level=logging.CRITICAL)
     with tempfile.TemporaryDirectory(dir=os.environ["WORK"], prefix=name) as directory:
         try:

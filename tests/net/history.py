@@ -154,6 +154,7 @@ class Load:
         self.mutex = threading.Lock()
         self.number = 0
         self.ended = False
+        self.directory = directory
         self.prepare()
         self.workers = [Registers(self, f"kazoo{i}", self.client(i)) for i in range(registers)]
         self.workers += [Locker(self, f"locker{i}", self.client(i)) for i in range(lockers)]
@@ -178,7 +179,10 @@ class Load:
         hosts = ",".join(member.address for member in self.ensemble.members)
         command = ["setpriv", "--pdeathsig", "KILL", os.environ["C_WORKER"]]
         command += [hosts, f"c{place}", str(int(self.timeout * 1000)), *KEYS]
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=open(self.c_lines(place), "w"))
+
+    def c_lines(self, place):
+        return f"{self.directory}/c{place}.jsonl"
 
     def next_number(self):
         with self.mutex:
@@ -192,16 +196,21 @@ class Load:
     def finish(self):
         """Ends the work and judges it."""
         self.ended = True
-        c_lines = [process.communicate("", timeout=2 * PATIENCE)[0].splitlines() for process in self.c_clients]
         for worker in self.workers:
             worker.join(2 * PATIENCE)
             assert not worker.is_alive(), f"{worker.name} waits for an answer"
             assert worker.trouble is None, f"{worker.name}: {worker.trouble!r}"
-        for process, lines in zip(self.c_clients, c_lines):
+        for place, process in enumerate(self.c_clients):
+            process.communicate(timeout=2 * PATIENCE)
             assert process.returncode == 0, f"a C client ended with {process.returncode}"
-            assert sum('"end"' in line for line in lines) > 20, "a C client did nothing"
-            for line in lines:
-                self.all.add(**json.loads(line))
-                self.fresh.add(**json.loads(line))
+            self.take_c_lines(place)
         print(self.fresh.judge(), self.all.judge("--sequential"), self.locks.judge())
         assert self.fresh.known > 60 and self.locks.known > 10, (self.fresh.known, self.locks.known)
+
+    def take_c_lines(self, place):
+        with open(self.c_lines(place)) as file:
+            lines = [json.loads(line) for line in file]
+        assert sum("end" in line for line in lines) > 20, "a C client did nothing"
+        for line in lines:
+            self.all.add(**line)
+            self.fresh.add(**line)

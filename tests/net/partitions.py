@@ -115,6 +115,11 @@ class Site:
         self.network.remove()
 
 
+def steps_down(member):
+    """Without being told by anybody, for nobody can."""
+    eventually(lambda: member.follows()[1] != member.number, f"server {member.number} leads no more", 5)
+
+
 def numbers_of(members):
     return [member.number for member in members]
 
@@ -139,6 +144,7 @@ def leader_cut_off(directory):
     cannot_write(client, "/few")
     new = site.leader(site.others(old))
     assert new is not old
+    steps_down(old)
     writer = raw.Client(new.address, timeout=20000)
     assert writer.set("/few", b"by the many") == 0
     site.work_goes_on()
@@ -159,6 +165,7 @@ def leader_is_deaf(directory):
     for other in site.others(old):
         site.network.cut(other.number, old.number)
     site.leader(site.others(old))
+    steps_down(old)
     site.work_goes_on()
     site.heal()
     site.finish()
@@ -170,6 +177,7 @@ def leader_is_mute(directory):
     for other in site.others(old):
         site.network.cut(old.number, other.number)
     site.leader(site.others(old))
+    steps_down(old)
     site.work_goes_on()
     site.heal()
     site.finish()
@@ -283,6 +291,7 @@ def kill_one(site, chance):
 
 
 def kill_leader(site, _):
+    site.network.heal()  # or the others could not elect one
     leader = site.leader()
     leader.kill()
     site.leader()

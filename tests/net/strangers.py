@@ -299,5 +299,5 @@ def other_machines(directory):
 
 
 if __name__ == "__main__":
-    main([shared_key, wrong_key, no_key, certificates, nonsense_to_plain, nonsense_to_secured, uninvited, impostor, crowd,
-          other_machines])
+    main([shared_key, wrong_key, no_key, certificates, nonsense_to_plain, nonsense_to_secured, uninvited, impostor,
+          crowd, other_machines])

@@ -4,4 +4,4 @@
 export C_CLIENT=$WORK/c_client C_WORKER=$WORK/c_worker
 check "the C client compiles" compile_client tests/wire/c_client.c "$C_CLIENT"
 check "the C client that fails over compiles" compile_client tests/net/c_worker.c "$C_WORKER"
-each_of clients together failures strangers
+each_of clients together failures quorum strangers

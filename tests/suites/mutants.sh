@@ -4,7 +4,8 @@
 #   NAME  FILE  SED-EXPRESSION  ARGUMENTS
 # The expression is applied to a copy of the file, which is compiled and linked with the other
 # objects.  ARGUMENTS is what `conclave` is then called with; or `unit:NAME`, a unit test to link it
-# with instead; or `client:NAME`, a test of tests/wire/kazoo_basic.py to serve.  The program without
+# with instead; or `client:NAME`, a test of tests/wire/kazoo_basic.py to serve; or `world:FIRST-LAST`,
+# seeds of the simulated world.  The program without
 # the slip must succeed and the one with it must fail: by its
 # exit status, or because it breaks an invariant, but not because it takes too long.
 
@@ -15,15 +16,20 @@ fi
 
 ulimit -c 0
 
-# objects [unit]: those of the program, or those that a unit test is linked with.
+# objects [library]: those of the program, or those that a unit test or the world is linked with.
 objects() {
     local object name
     for object in "$B"/obj/*/*.o; do
         name=${object#"$B"/obj/}
-        [[ ${1:-} == unit && $name == cli/* ]] && continue
+        [[ ${1:-} == library && $name == cli/* ]] && continue
         # one whose source is gone is no part of the program any more
         if [ -f "src/${name%.o}.c" ] || [ -f "${object%.o}.c" ]; then echo "$object"; fi
     done
+}
+
+# simulate BINARY SEEDS: worlds, until one fails.
+simulate() {
+    timeout 300 "$1" --stop --seeds "$2"
 }
 
 # run BINARY ARGUMENTS: with the time limit that only a slip can reach.
@@ -47,6 +53,8 @@ run_as_it_is() {
     local status dir=$WORK unit=${2#unit:}
     if [[ $2 == unit:* ]]; then
         compile "tests/unit/$unit.c" "$WORK/$unit.o" && "$B/tests/$unit"
+    elif [[ $2 == world:* ]]; then
+        simulate "$B/conclave-simulate" "${2#world:}"
     elif [[ $2 == client:* ]]; then
         mkdir "$WORK/clean-server.$1" && serve "$CONCLAVE" "$WORK/clean-server.$1" "${2#client:}"
     else
@@ -88,8 +96,12 @@ mutated_objects() {
 
 # link OBJECT...: with those that were not replaced.
 link() {
-    gcc -fno-lto -o "$dir/mutant" "$@" $(objects "${unit:+unit}" | grep -v -x -F -f "$dir/replaced") \
-        ${unit:+-lcmocka} $LDLIBS
+    local others=$(objects "${unit:+library}${world:+library}" | grep -v -x -F -f "$dir/replaced")
+    if [ -n "$world" ]; then
+        gcc -o "$dir/mutant" "$@" $others "$B"/world/*.o $WORLD_LDFLAGS
+    else
+        gcc -fno-lto -o "$dir/mutant" "$@" $others ${unit:+-lcmocka} $LDLIBS
+    fi
 }
 
 # build FILE: the program, or the unit test, with the slip that is in the copy of FILE.
@@ -104,11 +116,14 @@ build() {
 
 # catch INDEX NAME FILE EXPRESSION ARGUMENTS
 catch() {
-    local dir=$WORK/mutant.$1 unit="" status
+    local dir=$WORK/mutant.$1 unit="" world="" status
     mkdir -p "$dir/include"
     [[ $5 == unit:* ]] && unit=${5#unit:}
+    [[ $5 == world:* ]] && world=${5#world:}
     mutate "$3" "$4" && build "$3" || return 1
-    if [[ $5 == client:* ]]; then
+    if [ -n "$world" ]; then
+        simulate "$dir/mutant" "$world"
+    elif [[ $5 == client:* ]]; then
         serve "$dir/mutant" "$dir" "${5#client:}"
     else
         run "$dir/mutant" "$([ -n "$unit" ] || echo "$5")"
@@ -125,7 +140,8 @@ catch() {
 catch_and_note() {
     catch "$@" >"$WORK/why.$1" 2>&1 && touch "$WORK/caught.$1"
 }
-export -f objects run serve run_as_it_is compile mutate mutated_objects link build catch catch_and_note
+export WORLD_LDFLAGS=$(MAKEFLAGS= make -s world-libraries)
+export -f objects simulate run serve run_as_it_is compile mutate mutated_objects link build catch catch_and_note
 
 # in_parallel CALL COLUMNS: CALL with the columns of each line of the input, over all cores.
 in_parallel() {

@@ -20,4 +20,4 @@ if ! why=$(try_networks 2>&1); then
     exit 0
 fi
 check "the C client compiles" compile_client tests/net/c_worker.c "$C_WORKER"
-each_of partitions
+AT_ONCE=1 each_of partitions

@@ -149,15 +149,16 @@ static void break_some(void) {
     }
 }
 
-static void calm(void *context, uint64_t jitter) {
+static void calm(void *context, uint64_t added) {
     (void)context;
-    world->jitter = jitter;
+    world->jitter -= added;
 }
 
 static void delay_all(void) {
-    call_at(world->now + length(100 * MS, 2 * SECOND), calm, NULL, world->jitter);
+    nanos added = length(MS, 80 * MS);
     say("", "the network is slow");
-    world->jitter += length(MS, 80 * MS);
+    world->jitter += added;
+    call_at(world->now + length(100 * MS, 2 * SECOND), calm, NULL, added);
 }
 
 /* ---- Disks and clocks ---- */
@@ -236,7 +237,6 @@ void faults_start(nanos until) {
 void faults_heal(void) {
     say("", "all is well again");
     memset(world->blocked, 0, sizeof world->blocked);
-    world->jitter = 200 * US;
     for (unsigned i = 1; i <= world->servers; i++) {
         struct machine *m = &world->machine[i];
         m->paused_until = 0;

@@ -114,7 +114,7 @@ static void get_done(struct user *u, struct history_operation *o, const struct c
         o->version = response.stat.version;
         if (o->key < KEYS) u->version[o->key] = o->version;
     }
-    load_add(o, strong);
+    load_add(o, strong || world->fresh);
 }
 
 static void read_key(struct user *u, uint32_t key, bool strong) {

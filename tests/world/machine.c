@@ -34,6 +34,7 @@ static void settle(struct machine *m) {
     set(settings, "listen", text);
     set(settings, "listen.http", "off");
     set(settings, "dataDir", m->disk.path);
+    set(settings, "ensemble.reads", world->fresh ? "linearizable" : "sequential");
     set(settings, "tickTime", "200");
     set(settings, "preAllocSize", "16");
     set(settings, "snapCount", "60");

@@ -14,7 +14,7 @@
 #include "base/parse.h"
 #include "world.h"
 
-enum { EXIT_USAGE = 2, PATIENCE_S = 120, JOBS_MAX = 64 };
+enum { EXIT_USAGE = 2, PATIENCE_S = 120, JOBS_MAX = 64, DIRECTORY_MAX = 30 };
 
 int __real_clock_gettime(clockid_t clock, struct timespec *time);
 int __real_fork(void);
@@ -47,6 +47,7 @@ static void open_world(uint64_t seed, unsigned servers, const char *root, bool t
     rng_seed(&world->faults, seed * 8 + 3);
     rng_seed(&world->random, seed * 8 + 4);
     world->servers = servers ? servers : rng_chance(&world->random, 0.75) ? 3 : 5;
+    world->fresh = rng_chance(&world->random, 0.3);
     world->users = 3 + (unsigned)rng_below(&world->random, 3);
     snprintf(world->root, sizeof world->root, "%s/%llu", root, (unsigned long long)seed);
     cv_assert(mkdir(world->root, 0700) == 0);
@@ -58,8 +59,9 @@ static void open_world(uint64_t seed, unsigned servers, const char *root, bool t
         disk_open(&m->disk, disk, graveyard);
         m->skew_ms = (int64_t)rng_below(&world->random, 4000) - 2000;
     }
-    /* Most are close to each other; some are far apart. */
-    nanos most = rng_chance(&world->random, 0.8) ? 500 * US : 15 * MS;
+    /* Most are close to each other, some are far apart, a few on other continents. */
+    double far = rng_unit(&world->random);
+    nanos most = far < 0.8 ? 500 * US : far < 0.95 ? 15 * MS : 120 * MS;
     for (unsigned a = 0; a < HOSTS_MAX; a++)
         for (unsigned b = 0; b < HOSTS_MAX; b++)
             world->delay[a][b] = random_time(&world->random, 30 * US, most);
@@ -88,6 +90,7 @@ static void run_all(nanos length) {
     world->over = true;
     if (!world_run(trees_agree, world->now + 15 * SECOND) && !*world->violation)
         violated("15 s after everybody left servers differ, or sessions go on");
+    say_servers();
     if (!*world->violation) judge_trees();
     judge_histories();
 }
@@ -112,7 +115,8 @@ struct request {
     uint64_t first, last;
     unsigned servers, jobs;
     nanos length;
-    bool tracing, hashes, coverage;
+    const char *directory;
+    bool tracing, hashes, coverage, stop;
 };
 
 struct job {
@@ -232,6 +236,11 @@ static void wait_for_one(struct batch *batch) {
     }
 }
 
+static void end_others(struct batch *batch) {
+    for (unsigned i = 0; i < batch->running; i++) kill(batch->job[i].process, SIGKILL);
+    for (unsigned i = 0; i < batch->running; i++) waitpid(batch->job[i].process, NULL, 0);
+}
+
 static double seconds(void) {
     struct timespec now;
     __real_clock_gettime(CLOCK_MONOTONIC, &now);
@@ -267,8 +276,10 @@ static int run_batch(const struct request *request) {
     struct batch batch = {.request = request, .next = request->first};
     double begun = seconds();
     struct sigaction action = {.sa_handler = interrupt};
-    snprintf(batch.root, sizeof batch.root, "%s/conclave-simulate.XXXXXX",
-             access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
+    const char *above = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    if (request->directory) above = request->directory;
+    snprintf(batch.root, sizeof batch.root, "%.30s/conclave-simulate.XXXXXX", above);
+    signal(SIGPIPE, SIG_IGN); /* what was made is removed, whoever reads */
     if (!mkdtemp(batch.root)) {
         fprintf(stderr, "conclave-simulate: %s: %s\n", batch.root, strerror(errno));
         return 3;
@@ -276,13 +287,13 @@ static int run_batch(const struct request *request) {
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     while (!interrupted && (batch.next <= request->last || batch.running)) {
+        if (request->stop && batch.failed) break;
         if (batch.next <= request->last && batch.running < request->jobs)
             begin(&batch);
         else
             wait_for_one(&batch);
     }
-    for (unsigned i = 0; i < batch.running; i++) kill(batch.job[i].process, SIGKILL);
-    while (batch.running) wait_for_one(&batch);
+    end_others(&batch);
     remove_tree(batch.root);
     double minutes = (seconds() - begun) / 60, hours = (double)batch.simulated / 3600e9;
     printf("%llu seeds, %llu failed; %.2f simulated hours in %.1f s, %.1f hours per minute\n",
@@ -302,7 +313,9 @@ enum {
     KEY_LENGTH,
     KEY_TRACE,
     KEY_HASH,
-    KEY_COVERAGE
+    KEY_COVERAGE,
+    KEY_STOP,
+    KEY_DIRECTORY,
 };
 
 static const struct argp_option options[] = {
@@ -311,6 +324,9 @@ static const struct argp_option options[] = {
     {"servers", KEY_SERVERS, "3|5", 0, "How many servers there are (by the seed)", 0},
     {"length", KEY_LENGTH, "SECONDS", 0, "For how long things go wrong, simulated (10)", 0},
     {"jobs", KEY_JOBS, "N", 0, "How many seeds at a time (1)", 0},
+    {"directory", KEY_DIRECTORY, "DIR", 0,
+     "Where the servers' files are while they run (/dev/shm), with a short name", 0},
+    {"stop", KEY_STOP, NULL, 0, "End with the first that fails", 0},
     {"trace", KEY_TRACE, NULL, 0, "Say what happens", 0},
     {"hash", KEY_HASH, NULL, 0, "Say the hash of each run: the same seed has the same", 0},
     {"coverage", KEY_COVERAGE, NULL, 0, "Say how often what happened", 0},
@@ -352,6 +368,11 @@ static error_t parse(int key, char *text, struct argp_state *state) {
     case KEY_LENGTH: r->length = number(state, text, 1, 3600) * SECOND; return 0;
     case KEY_JOBS: r->jobs = (unsigned)number(state, text, 1, JOBS_MAX); return 0;
     case KEY_TRACE: r->tracing = true; return 0;
+    case KEY_DIRECTORY:
+        if (strlen(text) > DIRECTORY_MAX) argp_error(state, "directory: '%s' is too long", text);
+        r->directory = text;
+        return 0;
+    case KEY_STOP: r->stop = true; return 0;
     case KEY_HASH: r->hashes = true; return 0;
     case KEY_COVERAGE: r->coverage = true; return 0;
     default: return ARGP_ERR_UNKNOWN;

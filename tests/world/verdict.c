@@ -183,6 +183,31 @@ bool trees_agree(void) {
     return true;
 }
 
+/* For whoever wonders why they do not. */
+void say_servers(void) {
+    for (unsigned i = 1; i <= world->servers; i++) {
+        const struct machine *m = &world->machine[i];
+        char who[16];
+        snprintf(who, sizeof who, "s%u", i);
+        if (!m->running) {
+            say(who, "%s", m->left_out ? "is left out" : "is down");
+            continue;
+        }
+        const struct replica *r = &m->server->replica;
+        say(who, "term %llu leader %u last %llu saved %llu committed %llu applied %llu sessions %u",
+            (unsigned long long)r->raft.term, r->raft.leader, (unsigned long long)r->raft.last,
+            (unsigned long long)r->raft.saved, (unsigned long long)r->raft.committed,
+            (unsigned long long)r->applied, m->server->tree.sessions.count);
+        for (unsigned j = 0; r->raft.leader == i && j < r->raft.config.count; j++) {
+            const struct raft_peer *peer = &r->raft.peer[j];
+            say(who, "  to s%u: mode %u match %llu next %llu waiting %u due %u up %d",
+                r->raft.config.at[j].id, peer->mode, (unsigned long long)peer->match,
+                (unsigned long long)peer->next, peer->waiting, peer->due,
+                r->up[r->raft.config.at[j].id]);
+        }
+    }
+}
+
 static void judge_additions(const struct tree *tree) {
     unsigned *found = calloc(world->additions + 1, sizeof *found);
     node_id parent = tree_find(tree, zk_text_of("/q"));

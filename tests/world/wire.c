@@ -202,9 +202,11 @@ static void pump(void *context, uint64_t number) {
         return;
     }
     if (other->state == SOCKET_CLOSED || other->error) { /* nobody there knows of it any more */
-        bool says_much = s->pieces > 0;
-        s->pieces = s->out.used = 0;
-        if (says_much) send_reset(s, s->to_host);
+        if (!s->pieces) return;
+        if (wire_is_passable(s->to_host, s->host))
+            send_reset(s, s->to_host);
+        else
+            stall(s);
         return;
     }
     deliver(s);

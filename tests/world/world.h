@@ -306,7 +306,8 @@ struct world {
     bool blocked[HOSTS_MAX][HOSTS_MAX];
     nanos delay[HOSTS_MAX][HOSTS_MAX], jitter;
     nanos disturbed[HOSTS_MAX][HOSTS_MAX]; /* when bytes could not pass, or a connection broke */
-    bool healed, over;                     /* over: users have nothing more to do */
+    bool fresh;        /* a setting of the servers: every read is linearizable */
+    bool healed, over; /* over: users have nothing more to do */
     bool in_child;
     struct history strong, weak;
     int64_t last_value;
@@ -352,6 +353,7 @@ void judge_attached(struct session_record *record);
 void judge_turn(struct machine *machine);
 /* At the end. */
 bool trees_agree(void); /* all have applied the same, and nobody has a session */
+void say_servers(void);
 void judge_trees(void);
 void judge_histories(void);
 

@@ -1,0 +1,196 @@
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/up.h"
+
+/* ---- The process ---- */
+
+static _Noreturn void become_server(struct up *up, struct up_server *s, int out, int log,
+                                    pid_t parent) {
+    enum { OPTIONS_MAX = 64 };
+    char number[16], listen[32], *options[OPTIONS_MAX];
+    int count = 0, nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    sigset_t none;
+    snprintf(number, sizeof number, "%d", s->number);
+    snprintf(listen, sizeof listen, "127.0.0.1:%d", s->client_port);
+    char *own[] = {"conclave", "serve", "--id",   number,        "--ensemble", (char *)up->ensemble,
+                   "--listen", listen,  "--http", "127.0.0.1:0", "--data",     s->data};
+    for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) options[count++] = own[i];
+    for (char **extra = up->extra; *extra && count < OPTIONS_MAX - 1; extra++)
+        options[count++] = *extra;
+    options[count] = NULL;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setpgid(0, 0); /* what is typed is not for it */
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != parent) _exit(EXIT_SYSTEM); /* it went before it could be asked */
+    dup2(nothing, STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+    execv("/proc/self/exe", options);
+    dprintf(STDERR_FILENO, "cannot be started: %s\n", strerror(errno));
+    _exit(EXIT_SYSTEM);
+}
+
+static void open_pipe(struct up_pipe *pipe, int ends[2]) {
+    if (pipe->from >= 0) close(pipe->from);
+    if (pipe2(ends, O_CLOEXEC) != 0) system_error("no pipe: %s", strerror(errno));
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    *pipe = (struct up_pipe){.from = ends[0]};
+}
+
+void server_start(struct up *up, struct up_server *s) {
+    int out[2], log[2];
+    pid_t parent = getpid();
+    open_pipe(&s->out, out);
+    open_pipe(&s->log, log);
+    fflush(stdout);
+    s->process = fork();
+    if (s->process < 0) system_error("no process: %s", strerror(errno));
+    if (!s->process) become_server(up, s, out[1], log[1], parent);
+    close(out[1]);
+    close(log[1]);
+    s->has_http = s->stopped = s->continued = s->start_again = false;
+    s->answered_ms = s->counted_ms = 0;
+    s->rate = 0;
+    fetch_end(&s->fetch);
+}
+
+void server_signal(struct up_server *s, int number) {
+    if (!s->process) return;
+    kill(s->process, number);
+    if (number == SIGSTOP) s->stopped = true;
+    if (number == SIGCONT && s->stopped) {
+        s->stopped = false;
+        s->continued = true;
+        s->answered_ms = 0; /* what it said before is old */
+    }
+}
+
+static void read_pipe(struct up_server *s, struct up_pipe *pipe);
+
+void server_reap(struct up *up, struct up_server *s) {
+    int status;
+    if (!s->process || waitpid(s->process, &status, WNOHANG) != s->process) return;
+    s->process = 0;
+    s->stopped = false;
+    fetch_end(&s->fetch);
+    read_pipe(s, &s->log); /* its last words */
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+        snprintf(s->ended, sizeof s->ended, "killed");
+    else if (WIFSIGNALED(status))
+        snprintf(s->ended, sizeof s->ended, "fell: %s", strsignal(WTERMSIG(status)));
+    else if (WEXITSTATUS(status))
+        snprintf(s->ended, sizeof s->ended, "failed, status %d", WEXITSTATUS(status));
+    else
+        snprintf(s->ended, sizeof s->ended, "ended");
+    if (s->start_again && !up->ending) server_start(up, s);
+}
+
+/* ---- What it says ---- */
+
+/* Nothing that a terminal would take for a command. */
+static void make_plain(char *line) {
+    for (; *line; line++)
+        if ((unsigned char)*line < ' ' || *line == 0x7f) *line = ' ';
+}
+
+/* "conclave: serving clients on 127.0.0.1:2181; HTTP on 127.0.0.1:43210; data in ..." */
+static void note_address(struct up_server *s, const char *line) {
+    static const char label[] = "; HTTP on ";
+    char address[64];
+    const char *at = strstr(line, label);
+    if (!at) return;
+    at += sizeof label - 1;
+    snprintf(address, sizeof address, "%.*s", (int)strcspn(at, ";, "), at);
+    s->has_http = !fetch_resolve(address, &s->http);
+    s->http_port = atoi(strrchr(address, ':') + 1);
+}
+
+static void take_line(struct up_server *s, struct up_pipe *pipe) {
+    pipe->part[pipe->used] = 0;
+    pipe->used = 0;
+    make_plain(pipe->part);
+    if (pipe == &s->out)
+        note_address(s, pipe->part);
+    else
+        memcpy(s->line[s->lines++ % UP_LINES], pipe->part, sizeof pipe->part);
+}
+
+static void read_pipe(struct up_server *s, struct up_pipe *pipe) {
+    char part[4096];
+    ssize_t size;
+    if (pipe->from < 0) return;
+    while ((size = read(pipe->from, part, sizeof part)) > 0) {
+        for (ssize_t i = 0; i < size; i++) {
+            if (part[i] == '\n')
+                take_line(s, pipe);
+            else if (pipe->used < sizeof pipe->part - 1)
+                pipe->part[pipe->used++] = part[i];
+        }
+    }
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    close(pipe->from);
+    pipe->from = -1;
+}
+
+/* ---- What it says of itself ---- */
+
+static void count_requests(struct up_server *s, uint64_t now_ms) {
+    enum { PERIOD_MS = 900 };
+    if (s->counted_ms && now_ms - s->counted_ms < PERIOD_MS) return;
+    if (s->counted_ms && s->now.requests >= s->counted)
+        s->rate =
+            1000.0 * (double)(s->now.requests - s->counted) / (double)(now_ms - s->counted_ms);
+    s->counted = s->now.requests;
+    s->counted_ms = now_ms;
+}
+
+static void look(struct up_server *s, uint64_t now_ms) {
+    struct fetch *f = &s->fetch;
+    if (f->state == FETCH_DONE && ensemble_parse(f->body, &s->now)) {
+        s->answered_ms = now_ms;
+        count_requests(s, now_ms);
+    }
+    bool late = f->state == FETCH_UNDER_WAY && now_ms - s->asked_ms > UP_PATIENCE_MS;
+    if (f->state != FETCH_UNDER_WAY || late) fetch_end(f);
+    if (f->state != FETCH_IDLE || !s->has_http || !s->process) return;
+    if (now_ms - s->asked_ms < UP_LOOK_MS) return;
+    s->asked_ms = now_ms;
+    fetch_begin(f, &s->http, "GET", "/ensemble");
+}
+
+bool server_answers(const struct up_server *s, uint64_t now_ms) {
+    return s->process && !s->stopped && s->answered_ms &&
+           now_ms - s->answered_ms <= 2 * UP_PATIENCE_MS;
+}
+
+const char *server_state(const struct up_server *s, uint64_t now_ms) {
+    if (!s->process) return s->ended;
+    if (s->stopped) return "stopped";
+    if (!s->answered_ms) return s->continued ? "continued" : "starting";
+    if (!server_answers(s, now_ms)) return "silent";
+    return s->now.mode;
+}
+
+void server_await(struct up_server *s, struct pollfd *poll, nfds_t *count) {
+    if (s->out.from >= 0) poll[(*count)++] = (struct pollfd){s->out.from, POLLIN, 0};
+    if (s->log.from >= 0) poll[(*count)++] = (struct pollfd){s->log.from, POLLIN, 0};
+    if (s->fetch.state == FETCH_UNDER_WAY)
+        poll[(*count)++] = (struct pollfd){s->fetch.socket, fetch_events(&s->fetch), 0};
+}
+
+void server_go_on(struct up_server *s, uint64_t now_ms) {
+    read_pipe(s, &s->out);
+    read_pipe(s, &s->log);
+    fetch_go_on(&s->fetch);
+    look(s, now_ms);
+}
