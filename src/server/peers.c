@@ -290,11 +290,12 @@ static void link_drained(void *owner, uint64_t id) {
 
 /* ---- Who they are ---- */
 
-void peers_update(struct server *s) {
+bool peers_update(struct server *s) {
     struct replica *r = &s->replica;
     struct settings *now = malloc(sizeof *now);
     struct raft_config config;
     char why[256];
+    bool all_good = true;
     cv_assert(now);
     bool known =
         members_read(r->members.text.at, r->members.text.used, &config, now, why, sizeof why) &&
@@ -307,6 +308,7 @@ void peers_update(struct server *s) {
         if (id == r->raft.self) continue;
         const char *problem = m ? links_set(r->links, id, m->host, m->peer_port) : NULL;
         if (problem) server_say("error", "server %u at %s: %s", id, m->host, problem);
+        all_good &= !problem;
         if (!m && r->linked[id]) {
             if (replica_leads(s)) send_numbers(s, (uint8_t)id, PEER_DISMISS, NULL, 0);
             peers_flush(s);
@@ -316,6 +318,7 @@ void peers_update(struct server *s) {
         r->linked[id] = m != NULL;
     }
     free(now);
+    return all_good;
 }
 
 static int open_credentials(struct server *s) {
@@ -361,8 +364,7 @@ int peers_open(struct server *s) {
                    self->peer_port, problem);
         return SERVER_EXIT_NETWORK;
     }
-    peers_update(s);
-    return 0;
+    return peers_update(s) ? 0 : SERVER_EXIT_NETWORK;
 }
 
 void peers_close(struct server *s) {

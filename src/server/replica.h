@@ -126,7 +126,7 @@ bool peers_forward(struct server *server, const struct raft_batch *batch);
 void peers_touch(struct server *server, const int64_t *sessions, size_t count);
 void peers_flush(struct server *server);
 /* Addresses as the members in force have them. */
-void peers_update(struct server *server);
+bool peers_update(struct server *server); /* false: one cannot be used, and it was said why */
 
 /* Asks the leader what is decided, and answers that. */
 void peers_ask_fresh(struct server *server, uint64_t number);

@@ -54,7 +54,7 @@ run_as_it_is() {
     if [[ $2 == unit:* ]]; then
         compile "tests/unit/$unit.c" "$WORK/$unit.o" && "$B/tests/$unit"
     elif [[ $2 == world:* ]]; then
-        simulate "$B/conclave-simulate" "${2#world:}"
+        simulate "$B/conclave-simulate" 1-20 # tests/suites/world.sh runs them all
     elif [[ $2 == client:* ]]; then
         mkdir "$WORK/clean-server.$1" && serve "$CONCLAVE" "$WORK/clean-server.$1" "${2#client:}"
     else

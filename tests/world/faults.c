@@ -51,7 +51,12 @@ static void end_machine(struct machine *m, nanos least, nanos most) {
     call_at(world->now + length(least, most), start_again, m, 0);
 }
 
-static void kill_one(void) { end_process(victim(), 20 * MS, 4 * SECOND); }
+/* What was written last is there when it comes back, but not durable, should power fail then. */
+static void kill_one(void) {
+    struct machine *m = victim();
+    end_process(m, 20 * MS, 4 * SECOND);
+    m->doomed = rng_chance(rng(), 0.3);
+}
 
 /* At once, or the next time that it waits for its disk. */
 static void crash_one(void) {
