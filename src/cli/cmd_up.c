@@ -240,6 +240,13 @@ static void prepare(struct up *up, const struct request *request) {
     }
 }
 
+static void dispose(struct up *up) {
+    for (int i = 0; i < up->count; i++) server_close(&up->server[i]);
+    fetch_close(&up->order);
+    free(up->ensemble);
+    free(up);
+}
+
 int cmd_up(int argc, char **argv) {
     static const struct argp argp = {options, parse, "[-- OPTION...]", doc, NULL, NULL, NULL};
     struct request request = {.servers = 3, .port = 2181};
@@ -272,6 +279,7 @@ int cmd_up(int argc, char **argv) {
     if (!keeps) nftw(up->data, remove_one, 16, FTW_DEPTH | FTW_PHYS);
     printf("conclave: %d servers have ended%s%s\n", up->count, keeps ? "; their data is in " : "",
            keeps ? up->data : "");
-    free(up);
+    dispose(up);
+    close(signals);
     return EXIT_OK;
 }

@@ -51,8 +51,8 @@ struct up_server {
 struct up {
     struct up_server server[UP_SERVERS_MAX];
     int count;
-    const char *ensemble; /* 1=host:port,... */
-    char **extra;         /* more options of all servers, ended by NULL */
+    char *ensemble; /* 1=host:port,... */
+    char **extra;   /* more options of all servers, ended by NULL */
     const char *data;
     bool picture; /* for a terminal */
     bool ending;
@@ -68,6 +68,7 @@ struct up {
 
 void server_start(struct up *up, struct up_server *server);
 void server_signal(struct up_server *server, int signal);
+void server_close(struct up_server *server); /* when its process has ended */
 /* Its process has ended, if it has. */
 void server_reap(struct up *up, struct up_server *server);
 /* What it waits for, appended to what poll is given; and what came. */

@@ -21,7 +21,7 @@ static _Noreturn void become_server(struct up *up, struct up_server *s, int out,
     sigset_t none;
     snprintf(number, sizeof number, "%d", s->number);
     snprintf(listen, sizeof listen, "127.0.0.1:%d", s->client_port);
-    char *own[] = {"conclave", "serve", "--id",   number,        "--ensemble", (char *)up->ensemble,
+    char *own[] = {"conclave", "serve", "--id",   number,        "--ensemble", up->ensemble,
                    "--listen", listen,  "--http", "127.0.0.1:0", "--data",     s->data};
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) options[count++] = own[i];
     for (char **extra = up->extra; *extra && count < OPTIONS_MAX - 1; extra++)
@@ -193,4 +193,10 @@ void server_go_on(struct up_server *s, uint64_t now_ms) {
     read_pipe(s, &s->log);
     fetch_go_on(&s->fetch);
     look(s, now_ms);
+}
+
+void server_close(struct up_server *s) {
+    if (s->out.from >= 0) close(s->out.from);
+    if (s->log.from >= 0) close(s->log.from);
+    fetch_close(&s->fetch);
 }

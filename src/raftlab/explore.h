@@ -2,9 +2,11 @@
  *
  * Time is only an order: anybody may stand at any time, without sounding and without waiting for
  * silence, which only make it rarer.  What is sent is there for good and may be received at any
- * time, any number of times, in any order, or never; only what is of a term that its receiver has
- * left is forgotten.  What is in a log becomes durable entry by entry, at any time, and a crash
- * leaves what is durable. */
+ * time, any number of times, in any order, or never.  To keep the states few, three things are
+ * forgotten: what can change nothing at its receiver any more, votes that are refused, and of the
+ * messages that only say how far somebody is (answers, and what is decided) all but the newest.
+ * What is in a log becomes durable entry by entry, at any time, and a crash leaves what is durable.
+ */
 #ifndef CV_RAFTLAB_EXPLORE_H
 #define CV_RAFTLAB_EXPLORE_H
 

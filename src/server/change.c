@@ -37,7 +37,8 @@ static void scratch_free(struct change_scratch *c) {
 }
 
 bool change_is_under_way(const struct server *s) {
-    return s->replica.goal.text.used && !s->replica.goal_is_old;
+    const struct replica *r = &s->replica;
+    return r->goal.text.used && !r->goal_is_old && !r->dismissed;
 }
 
 /* ---- What is aimed at ---- */
@@ -121,6 +122,11 @@ static void end_change(struct server *s, int32_t err) {
     s->replica.goal.text.used = 0;
     s->replica.goal_is_old = false;
     s->replica.goal_error = err;
+}
+
+void change_readmitted(struct server *s) {
+    s->replica.dismissed = false;
+    end_change(s, ZK_OPERATIONTIMEOUT); /* what it last heard of */
 }
 
 int32_t change_begin(struct server *s, struct zk_in body) {

@@ -124,7 +124,7 @@ static void forget_what_is_in_it(struct server *s) {
     struct replica *r = &s->replica;
     const struct tree_origin *own = &s->tree.origin[tree_server_of(r->life)];
     if (own->life == r->life && own->number > r->outbox.after) commit_forget(s, own->number);
-    memset(s->live, 0, s->lives * sizeof *s->live);
+    if (s->lives) memset(s->live, 0, s->lives * sizeof *s->live);
     sessions_renew(s);
 }
 

@@ -164,6 +164,7 @@ static bool take_message(struct server *s, uint64_t from, const unsigned char *b
     if (m.from != from || !is_whole(&batch)) return false;
     if (is_config && !members_read_entry(&batch, &config, &members)) return false;
     if (!raft_receive(&r->raft, &m, is_config ? &config : NULL, &out)) return false;
+    if (r->dismissed && m.from == r->raft.leader) change_readmitted(s);
     if (out.take) {
         struct raft_batch taken = from_index(batch, out.take_first);
         cv_assert(window_append(&r->log, &taken));
@@ -228,7 +229,6 @@ static bool take_transfer(struct server *s, const unsigned char *bytes, size_t s
 static bool take_dismissal(struct server *s, uint64_t from, size_t size) {
     if (size || from != s->replica.raft.leader) return false;
     s->replica.dismissed = true;
-    s->replica.goal.text.used = 0; /* that is for others */
     server_say("warning", "this server is no longer a member: it can be ended, or added again");
     sessions_without_leader(s);
     return true;

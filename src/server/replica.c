@@ -108,7 +108,6 @@ static void leader_changed(struct server *s) {
     r->leader_said = r->raft.leader;
     r->term_said = r->raft.term;
     if (r->raft.leader) {
-        r->dismissed = false;
         if (r->leaderless_us) sessions_with_leader(s);
         r->leaderless_us = 0;
     } else if (!r->leaderless_us) {

@@ -142,6 +142,8 @@ int32_t change_begin(struct server *server, struct zk_in body);
 /* These members are decided. */
 void change_applied(struct server *server, struct zk_text members);
 void change_turn(struct server *server);
+/* A leader speaks to a server again that had been removed. */
+void change_readmitted(struct server *server);
 bool change_is_under_way(const struct server *server);
 /* Answers clients that asked for a change that is complete. */
 void change_answer(struct server *server);

@@ -148,6 +148,8 @@ def comes_back(directory):
         zk.create(f"/n-{i}")
         done(other, "add", f"{back.number}={back.peer}")
         assert eventually(lambda: raw.Client(back.address).get(f"/n-{i}"), "what was written meanwhile")
+        eventually(lambda: not status(back)["changing"], "nothing is left to do")
+        assert not status(back)["dismissed"]
     done(leader, "weight", f"{back.number}=0")
     assert weights(other)[back.number] == 0
     status_, _, err = command(other, "transfer", str(back.number))

@@ -264,7 +264,7 @@ static int sync_file(int fd) {
     struct file *file = opened[fd].is_directory ? NULL : file_of(disk, fd);
     nanos length = random_time(&world->disk, disk->sync_least, disk->sync_most);
     if (rng_chance(&world->disk, 0.002)) length += random_time(&world->disk, 10 * MS, 400 * MS);
-    if (m->doomed) faults_doom(m, world->now + rng_below(&world->disk, length));
+    if (m->fate) faults_doom(m, world->now + rng_below(&world->disk, length));
     task_sleep(length);
     forget_changes(disk, up_to, file);
     if (file) forget_file(disk, file);

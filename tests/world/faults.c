@@ -51,30 +51,38 @@ static void end_machine(struct machine *m, nanos least, nanos most) {
     call_at(world->now + length(least, most), start_again, m, 0);
 }
 
-/* What was written last is there when it comes back, but not durable, should power fail then. */
+/* At once, or the next time that it waits for its disk.  Who is killed then finds what it wrote
+ * when it comes back; but that is not durable, should power fail soon. */
 static void kill_one(void) {
     struct machine *m = victim();
-    end_process(m, 20 * MS, 4 * SECOND);
-    m->doomed = rng_chance(rng(), 0.3);
+    if (rng_chance(rng(), 0.5))
+        m->fate = TO_BE_KILLED;
+    else
+        end_process(m, 20 * MS, 4 * SECOND);
 }
 
-/* At once, or the next time that it waits for its disk. */
 static void crash_one(void) {
     struct machine *m = victim();
     if (rng_chance(rng(), 0.7))
-        m->doomed = true;
+        m->fate = TO_LOSE_POWER;
     else
         end_machine(m, 50 * MS, 4 * SECOND);
 }
 
-static void doom(void *context, uint64_t life) {
+static void come_true(void *context, uint64_t fate_and_life) {
     struct machine *m = context;
-    if (m->life == life) end_machine(m, 50 * MS, 4 * SECOND);
+    if (m->life != fate_and_life >> 8) return;
+    if ((fate_and_life & 0xff) == TO_BE_KILLED) {
+        end_process(m, 20 * MS, 2 * SECOND);
+        if (rng_chance(rng(), 0.5)) m->fate = TO_LOSE_POWER;
+    } else {
+        end_machine(m, 50 * MS, 4 * SECOND);
+    }
 }
 
 void faults_doom(struct machine *m, nanos when) {
-    m->doomed = false;
-    call_at(when, doom, m, m->life);
+    call_at(when, come_true, m, (uint64_t)m->life << 8 | m->fate);
+    m->fate = UNHARMED;
 }
 
 static void crash_all(void) {
@@ -245,7 +253,7 @@ void faults_heal(void) {
     for (unsigned i = 1; i <= world->servers; i++) {
         struct machine *m = &world->machine[i];
         m->paused_until = 0;
-        m->doomed = false;
+        m->fate = UNHARMED;
         mend_disk(m, 0);
         machine_start(m);
     }

@@ -169,10 +169,10 @@ struct machine {
     bool child_done;
     int64_t skew_ms;
     nanos clock_offset;
-    nanos disturbed; /* when it last could not do its work */
-    bool refused;    /* the disk had no room, in this life */
-    bool doomed;     /* power fails while it waits for the disk */
-    uint64_t term;   /* as it was last looked at, with the leader, and since when */
+    nanos disturbed;                                     /* when it last could not do its work */
+    bool refused;                                        /* the disk had no room, in this life */
+    enum { UNHARMED, TO_BE_KILLED, TO_LOSE_POWER } fate; /* the next time it waits for the disk */
+    uint64_t term; /* as it was last looked at, with the leader, and since when */
     uint8_t leader;
     nanos since;
     struct rng random;
@@ -341,7 +341,7 @@ bool world_run(bool (*done)(void), nanos until);
 
 void faults_start(nanos until);
 void faults_heal(void);
-void faults_doom(struct machine *machine, nanos when); /* power fails then */
+void faults_doom(struct machine *machine, nanos when); /* its fate comes true then */
 
 struct session_record *session_record(int64_t id); /* NULL: nobody has heard of it */
 /* Called as it happens. */
