@@ -28,7 +28,7 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/uni
 MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,\
              $(sort $(wildcard src/cli/cmd_*.c)))
 
-.PHONY: libraries world-libraries all run tour fuzz afl test asan ubsan tsan bench man format clean help deps test-deps install build-tests
+.PHONY: libraries world-libraries mutants all run tour fuzz afl test asan ubsan tsan bench man format clean help deps test-deps install build-tests
 .DELETE_ON_ERROR:
 
 all: deps $(B)/conclave
@@ -37,6 +37,7 @@ help:
 	@echo "make run      a server on 127.0.0.1:2181, with its data in $(B)/data"
 	@echo "make tour     the laboratory: a lock, its verdict and its diagram"
 	@echo "make test     build everything and run all tests"
+	@echo "make mutants  small deliberate faults, all of which the tests must notice"
 	@echo "make asan     the same tests with the address sanitizer; make ubsan: undefined behaviour;"
 	@echo "              make tsan: the checker's threads"
 	@echo "make fuzz     every parser against random bytes, a minute each"
@@ -120,6 +121,10 @@ build-tests: test-deps $(B)/conclave $(B)/conclave-simulate $(UNIT_TESTS)
 
 test: build-tests man
 	@B=$(B) SANITIZED=$(SANITIZED) ./tests/run $(T)
+
+# Every slip of tests/mutants, where `make test` tries some.
+mutants: build-tests
+	@B=$(B) ./tests/run mutants
 
 asan:
 	@$(MAKE) B=build-asan CFLAGS="-O1 -g" LTO= SANITIZE="-fsanitize=address -fno-omit-frame-pointer" SANITIZED=1 test
