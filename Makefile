@@ -41,6 +41,7 @@ help:
 	@echo "make asan     the same tests with the address sanitizer; make ubsan: undefined behaviour;"
 	@echo "              make tsan: the checker's threads"
 	@echo "make fuzz     every parser against random bytes, a minute each"
+	@echo "make simulate ensembles in simulated worlds with faults, until one of them fails"
 	@echo "make bench    speed, as a table"
 	@echo "make man      the manual pages, into $(B)/man"
 	@echo "make format   lay the sources out with clang-format"
@@ -171,6 +172,10 @@ bench: all
 	@./bench/check $(B)/conclave
 	@./bench/serve $(B)/conclave
 	@./bench/ensemble $(B)/conclave
+
+# Simulated worlds without end, until a seed fails; SEEDS=5001-6000 for some.
+simulate: deps $(B)/conclave-simulate
+	@$(B)/conclave-simulate --seeds $(or $(SEEDS),1-1000000000) --jobs $$(nproc) --stop --coverage
 
 # For the tests, which link mutants of their own.
 libraries:

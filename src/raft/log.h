@@ -34,7 +34,8 @@ enum { LOG_MESSAGE_MAX = 1024 };
 /* What to do about damage: a server alone has nothing else, a member of an ensemble has others. */
 #define LOG_ADVICE                                                                                 \
     "'conclave recover' says what can be saved; a member of an ensemble need not save anything: "  \
-    "have the others remove it ('conclave ensemble remove'), empty the directory, and let it join"
+    "have the others remove it ('conclave ensemble remove'), and let it join with an empty "       \
+    "directory under a new number"
 
 struct log_segment {
     uint64_t sequence, key;

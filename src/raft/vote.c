@@ -47,7 +47,8 @@ int vote_read(struct vote *vote, int directory, const char *path) {
             vote->message, sizeof vote->message,
             "%s/%s: damaged, so this server does not know whom it voted for; a server alone can "
             "do without the file; a member of an ensemble has to be removed by the others "
-            "('conclave ensemble remove'), and to join again with an empty directory",
+            "('conclave ensemble remove'), and to join with an empty directory under a new "
+            "number",
             path, NAME);
         return -1;
     }

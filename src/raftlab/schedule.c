@@ -3,6 +3,8 @@
 
 #include "raftlab/lab.h"
 
+enum { EVENTS_MAX = 1000000 };
+
 /* ---- Steps ---- */
 
 static struct raft_config ones(uint32_t count) {
@@ -17,6 +19,7 @@ static void expect(struct lab *lab, bool condition, const char *what) {
 }
 
 static bool step(struct lab *lab) {
+    if (lab->result->events > EVENTS_MAX) lab_broken(lab, "it does not come to rest");
     struct lab_event *event = lab_is_over(lab) ? NULL : lab_next(lab, UINT64_MAX);
     if (event) lab_handle(lab, event);
     return event;

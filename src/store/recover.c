@@ -131,9 +131,11 @@ static void tell_verdict(const struct state *s) {
         fprintf(out, "lost: entries %" PRIu64 " to %" PRIu64 ", at least\n", s->next, s->last);
     else
         fputs("lost: nothing\n", out);
-    fputs("if it is a member of an ensemble: rather than to save what is left, have the others "
-          "remove it\n('conclave ensemble remove'), empty the directory, and let it join\n",
-          out);
+    fputs(
+        "if it is a member of an ensemble: rather than to save what is left, have the others "
+        "remove it\n('conclave ensemble remove'), and let it join with an empty directory under a "
+        "new number\n",
+        out);
 }
 
 /* ---- Cutting ---- */

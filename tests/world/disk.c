@@ -264,7 +264,8 @@ static int sync_file(int fd) {
     struct file *file = opened[fd].is_directory ? NULL : file_of(disk, fd);
     nanos length = random_time(&world->disk, disk->sync_least, disk->sync_most);
     if (rng_chance(&world->disk, 0.002)) length += random_time(&world->disk, 10 * MS, 400 * MS);
-    if (m->fate) faults_doom(m, world->now + rng_below(&world->disk, length));
+    if (m->fate && rng_chance(&world->disk, 0.25))
+        faults_doom(m, world->now + rng_below(&world->disk, length));
     task_sleep(length);
     forget_changes(disk, up_to, file);
     if (file) forget_file(disk, file);
@@ -333,7 +334,7 @@ static void lose_entries(struct disk *disk, double share) {
 
 void disk_crash(struct machine *m) {
     struct disk *disk = &m->disk;
-    double share = rng_chance(&world->disk, 0.3) ? 0 : rng_unit(&world->disk);
+    double share = rng_chance(&world->disk, 0.2) ? 0 : rng_unit(&world->disk);
     disk_process_ended(m);
     for (size_t i = disk->changes; i-- > 0;)
         if (disk->change[i].kind == CHANGE_DATA) take_back_data(&disk->change[i]);

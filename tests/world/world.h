@@ -169,9 +169,13 @@ struct machine {
     bool child_done;
     int64_t skew_ms;
     nanos clock_offset;
-    nanos disturbed;                                     /* when it last could not do its work */
-    bool refused;                                        /* the disk had no room, in this life */
-    enum { UNHARMED, TO_BE_KILLED, TO_LOSE_POWER } fate; /* the next time it waits for the disk */
+    nanos disturbed; /* when it last could not do its work */
+    bool refused;    /* the disk had no room, in this life */
+    enum {
+        UNHARMED,
+        TO_BE_KILLED,
+        TO_LOSE_POWER
+    } fate;        /* some time soon when it waits for the disk */
     uint64_t term; /* as it was last looked at, with the leader, and since when */
     uint8_t leader;
     nanos since;
