@@ -28,7 +28,7 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(B)/tests/%,$(sort $(wildcard tests/uni
 MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,\
              $(sort $(wildcard src/cli/cmd_*.c)))
 
-.PHONY: libraries world-libraries mutants all run tour fuzz afl test asan ubsan tsan bench man format clean help deps test-deps instsimulate all build-tests
+.PHONY: libraries world-libraries mutants simulate all run tour fuzz afl test asan ubsan tsan bench man format clean help deps test-deps install build-tests
 .DELETE_ON_ERROR:
 
 all: deps $(B)/conclave

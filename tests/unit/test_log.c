@@ -497,7 +497,7 @@ static void what_no_server_writes_is_refused(void **state) {
         expect_refused(&place, 0, forgeries[i].why);
         expect_refused(&place, 0, why);
         expect_refused(&place, 0, "'conclave recover'");
-        expect_refused(&place, 0, "start it with an empty one");
+        expect_refused(&place, 0, "under a new number");
     }
     bytes_close(&file);
     place_close(&place);

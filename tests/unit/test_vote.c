@@ -44,7 +44,7 @@ static void expect_damage(const struct place *place, const void *bytes, size_t s
     file_write(place, "vote", bytes, size);
     assert_int_equal(vote_read(&vote, place->directory, place->path), -1);
     assert_non_null(strstr(vote.message, place->path));
-    assert_non_null(strstr(vote.message, "start it with an empty one"));
+    assert_non_null(strstr(vote.message, "under a new number"));
     assert_int_equal(vote.term, 0);
     assert_int_equal(vote.server, 0);
 }
