@@ -45,11 +45,19 @@ static bool has_too_much(const struct server *s, const struct raft_peer *peer, u
     return to.bytes - from.bytes > UNANSWERED_MAX;
 }
 
-static void replicate_to(struct server *s, uint8_t id) {
+/* Nothing but the news that something is decided, for a server none of whose clients waits for it.
+ */
+static bool can_wait(const struct replica *r, const struct raft_message *m) {
+    const struct raft_peer *peer = raft_peer(&r->raft, m->to);
+    return !m->count && !peer->due && peer->told >= r->forwarded[m->to];
+}
+
+static void replicate_to(struct server *s, uint8_t id, bool urgent_only) {
     struct replica *r = &s->replica;
     struct raft_message m;
     struct raft_batch batch;
     while (!has_too_much(s, raft_peer(&r->raft, id), id) && raft_append_for(&r->raft, id, &m)) {
+        if (urgent_only && can_wait(r, &m)) return;
         if (m.count) {
             window_read(&r->log, m.index + 1, APPEND_MAX, &batch);
             m.kind = (uint8_t)batch.kind;
@@ -62,11 +70,11 @@ static void replicate_to(struct server *s, uint8_t id) {
     }
 }
 
-void peers_replicate(struct server *s) {
+void peers_replicate(struct server *s, bool urgent_only) {
     const struct raft_config *config = &s->replica.raft.config;
     if (!s->replica.links || !replica_leads(s)) return;
     for (uint32_t i = 0; i < config->count; i++)
-        if (s->replica.up[config->at[i].id]) replicate_to(s, config->at[i].id);
+        if (s->replica.up[config->at[i].id]) replicate_to(s, config->at[i].id, urgent_only);
 }
 
 bool peers_can_forward(const struct server *s) {
@@ -192,6 +200,7 @@ static bool take_forwarded(struct server *s, uint64_t from, const unsigned char 
         struct zk_in in = zk_in_of(entry.bytes, entry.size);
         if (!tree_read_entry(&in, &parts) || tree_server_of(parts.life) != from) return false;
         if (!replica_lead_entry(s, entry.bytes, entry.size)) return true;
+        s->replica.forwarded[from] = s->replica.raft.last;
     }
     server_wake(s);
     return at == batch.size;

@@ -296,16 +296,22 @@ bool replica_has_work(const struct server *s) {
 
 void replica_turn(struct server *s) {
     feed(s);
-    peers_replicate(s); /* the others' disks work while ours does */
+    peers_replicate(s, true); /* the others' disks work while ours does */
     peers_flush(s);
+    if (s->replica.applied < s->replica.raft.committed) { /* nor does that wait for our disk */
+        apply_decided(s);
+        connections_flush(s);
+    }
     while (save(s)) continue;
+    peers_flush(s);
     apply_decided(s);
+    connections_flush(s);
     fresh_turn(s);
     change_turn(s);
     change_answer(s);
     store_snapshot(s, false);
     store_trim(s);
-    peers_replicate(s);
+    peers_replicate(s, false);
     install_turn(s);
     peers_flush(s);
 }

@@ -74,6 +74,7 @@ struct replica {
     int32_t goal_error;            /* how the last change ended */
     bool dismissed;                /* the leader said that this server is no member any more */
     struct links *links;           /* NULL: alone */
+    uint64_t forwarded[SETTINGS_ID_MAX + 1]; /* of a leader: the last entry from each server */
     bool linked[SETTINGS_ID_MAX + 1], up[SETTINGS_ID_MAX + 1]; /* by server: set; ready */
     uint8_t leader_said;                                       /* in the log for people */
     uint64_t term_said;
@@ -117,8 +118,8 @@ void peers_close(struct server *server);
 void peers_send(struct server *server, const struct raft_message *message);
 void peers_send_with(struct server *server, const struct raft_message *message, const void *bytes,
                      size_t size);
-/* Entries and news for all members that can take more. */
-void peers_replicate(struct server *server);
+/* Entries and news for all members that can take more.  Urgent is what somebody waits for. */
+void peers_replicate(struct server *server, bool urgent_only);
 bool peers_can_forward(const struct server *server);
 /* A part of the outbox; false: the leader can take no more now. */
 bool peers_forward(struct server *server, const struct raft_batch *batch);
