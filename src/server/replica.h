@@ -93,7 +93,7 @@ void replica_start(struct server *server); /* the loop runs */
 /* Puts an entry of this server forward: room for it, then its size. */
 unsigned char *replica_room(struct server *server, size_t most);
 void replica_propose(struct server *server, size_t size);
-/* All that can be done now, and whether the disk was asked. */
+/* All that can be done now. */
 void replica_turn(struct server *server);
 /* Something waits for a turn. */
 bool replica_has_work(const struct server *server);

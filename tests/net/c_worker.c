@@ -109,6 +109,7 @@ int main(int count, char **words) {
     struct worker w = {.hosts = words[1], .name = words[2], .timeout_ms = atoi(words[3])};
     time_t end = time(NULL) + LIFE_MOST_S;
     zoo_set_debug_level(0);
+    setlinebuf(stdout); // who waits for answers sees them
     sem_init(&w.synced, 0, 0);
     while (!told_to_end() && time(NULL) < end) {
         const char *key = words[4 + rand_r(&w.seed) % (count - 4)];

@@ -12,7 +12,7 @@ import time
 
 from kazoo import exceptions as error
 
-from ensemble import PATIENCE
+from ensemble import PATIENCE, eventually
 
 UNANSWERED = (error.ConnectionLoss, error.SessionExpiredError, error.ConnectionClosedError,
               error.OperationTimeoutError)
@@ -194,7 +194,9 @@ class Load:
         return self.fresh.known + self.locks.known
 
     def finish(self):
-        """Ends the work and judges it."""
+        """Ends the work, when all have had a share in it, and judges it."""
+        for place in range(len(self.c_clients)):
+            eventually(lambda place=place: self.c_answers(place) > 20, "the C client gets answers")
         self.ended = True
         for worker in self.workers:
             worker.join(2 * PATIENCE)
@@ -206,6 +208,10 @@ class Load:
             self.take_c_lines(place)
         print(self.fresh.judge(), self.all.judge("--sequential"), self.locks.judge())
         assert self.fresh.known > 60 and self.locks.known > 10, (self.fresh.known, self.locks.known)
+
+    def c_answers(self, place):
+        with open(self.c_lines(place)) as file:
+            return sum('"end"' in line for line in file)
 
     def take_c_lines(self, place):
         with open(self.c_lines(place)) as file:

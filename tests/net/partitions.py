@@ -158,29 +158,25 @@ def leader_cut_off(directory):
     site.finish()
 
 
-def leader_is_deaf(directory):
-    """It is heard, but hears nobody: it must not lead on, for nothing can be decided."""
+def one_way(directory, cut):
+    """Whether it is not heard or does not hear, a leader must not lead on: nothing can be decided."""
     site = Site(directory)
     old = site.leader()
     for other in site.others(old):
-        site.network.cut(other.number, old.number)
+        cut(site.network, old.number, other.number)
     site.leader(site.others(old))
     steps_down(old)
     site.work_goes_on()
     site.heal()
     site.finish()
+
+
+def leader_is_deaf(directory):
+    one_way(directory, lambda network, leader, other: network.cut(other, leader))
 
 
 def leader_is_mute(directory):
-    site = Site(directory)
-    old = site.leader()
-    for other in site.others(old):
-        site.network.cut(old.number, other.number)
-    site.leader(site.others(old))
-    steps_down(old)
-    site.work_goes_on()
-    site.heal()
-    site.finish()
+    one_way(directory, lambda network, leader, other: network.cut(leader, other))
 
 
 def follower_cut_off(directory):
