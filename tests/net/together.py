@@ -78,7 +78,8 @@ def read_from_behind(directory, options, before_read):
         behind.send(signal.SIGCONT)
         while (answer := reader.receive())[0] != asked:
             pass
-        stale += not raw.read_buffer(answer[2])[0].startswith(b"19-")
+        # One that has not heard of the node yet is behind, too.
+        stale += answer[1] != 0 or not raw.read_buffer(answer[2])[0].startswith(b"19-")
     ensemble.stop()
     return stale
 
