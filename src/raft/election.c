@@ -23,17 +23,21 @@ static void clear_peers(struct raft *raft) {
         raft->peer[i] = (struct raft_peer){.next = raft->last + 1};
 }
 
+/* What a leader said is nobody's word any more. */
+static void forget_leader(struct raft *raft) {
+    raft->agreed = raft->committed; /* what is decided is in every leader's log */
+    raft->round = raft->pledge = 0;
+}
+
 void raft_follow(struct raft *raft, uint64_t term, uint8_t leader, struct raft_out *out) {
     if (term > raft->term) {
         raft->term = term;
         raft->vote = 0;
-        raft->agreed = raft->committed; /* what is decided is in every leader's log */
-        raft->round = 0;
+        forget_leader(raft);
         out->save_vote = true;
     }
-    if (raft->role == RAFT_LEADER) { /* what it had sent out is nobody's word any more */
-        raft->agreed = raft->committed;
-        raft->round = 0;
+    if (raft->role == RAFT_LEADER) {
+        forget_leader(raft);
         raft->silent = 1;
         out->wait = RAFT_WAIT_TURN;
     }
@@ -74,7 +78,7 @@ static void lead(struct raft *raft, struct raft_out *out) {
     raft->silent = raft->leased = 0;
     raft->term_first = raft->last;
     raft->agreed = raft->last;
-    raft->round = raft->confirmed = 0;
+    raft->confirmed = 0;
     clear_peers(raft);
     for (uint32_t i = 0; i < raft->config.count; i++) {
         raft->peer[i].next = raft->last;
@@ -90,8 +94,7 @@ void raft_campaign(struct raft *raft, bool handed_over, struct raft_out *out) {
     raft->leader = 0;
     raft->term++;
     raft->vote = raft->self;
-    raft->agreed = raft->committed;
-    raft->round = 0; /* it was another leader's */
+    forget_leader(raft);
     out->save_vote = true;
     out->messages = 0;
     ask_all(raft, handed_over ? RAFT_HANDED_OVER : 0, out);

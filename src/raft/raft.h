@@ -69,12 +69,14 @@ enum {                       /* flags */
        RAFT_HANDED_OVER = 4, /* vote: the leader itself asked me to */
        RAFT_REJECTED = 8, /* appended: index is where we may agree, other the one I do not have */
        RAFT_LEASED = 16,  /* append: I answer reads for as long as you promise to wait */
+       RAFT_NEWS = 32,    /* append: nothing but what is decided; it needs no answer */
 };
 
 struct raft_message {
     uint64_t term; /* the sender's own */
     uint64_t index, index_term;
     uint64_t other;        /* append: what is decided; appended and rejected: what was asked for */
+    uint64_t pledge;       /* append: what is decided as soon as you have it, durable */
     uint64_t entries_term; /* of all entries in it */
     uint64_t round;        /* append: the leader's; appended: the one that is answered */
     uint32_t count;        /* of entries */
@@ -103,7 +105,8 @@ enum raft_ballot { RAFT_UNSAID, RAFT_YES, RAFT_NO };
 struct raft_peer {   /* what is known of a member */
     uint64_t match;  /* up to here its log is as ours, and durable */
     uint64_t next;   /* to be sent */
-    uint64_t told;   /* it knows that all up to here is decided */
+    uint64_t told;   /* it has been told that all up to here is decided */
+    uint64_t pledge; /* and that all up to here is, once it has it */
     uint64_t round;  /* the newest that it has answered */
     uint8_t mode;    /* enum raft_mode */
     uint8_t ballot;  /* enum raft_ballot */
@@ -126,6 +129,7 @@ struct raft {
     uint64_t term_first; /* of a leader: the first entry of its term */
     uint64_t round;      /* of a leader: the newest that it began; else: the newest heard of */
     uint64_t confirmed;  /* of a leader: the newest that a quorum has answered */
+    uint64_t pledge; /* of a leader: the most that it gave to anybody; else: what it was given */
     uint64_t config_index, former_index; /* entries that brought them */
     struct raft_config config, former;   /* in force; what it was before, should it be taken back */
     struct raft_peer peer[RAFT_MEMBERS_MAX]; /* as in config */
@@ -183,7 +187,7 @@ bool raft_receive(struct raft *raft, const struct raft_message *message,
 void raft_waited(struct raft *raft, struct raft_out *out); /* the timer has come to its end */
 /* It is time to be heard: everybody gets a message of a new round, whose number is returned.  Of a
  * leader only; the owner calls it every so often, and for reads. */
-uint64_t raft_beat(struct raft *raft, struct raft_out *out);
+uint64_t raft_beat(struct raft *raft);
 /* Entries at the end of the log, put there by the leader's owner.  Returns the first one's index;
  * 0: not a leader, or one that is handing over. */
 uint64_t raft_propose(struct raft *raft, uint32_t count);
@@ -242,10 +246,20 @@ uint64_t raft_term_of(const struct raft *raft, uint64_t index);         /* from 
 const struct raft_peer *raft_peer(const struct raft *raft, uint8_t id); /* or NULL */
 /* The voter that has most of the log, to hand over to; 0: there is none. */
 uint8_t raft_best_heir(const struct raft *raft);
-/* Whether reads may be answered from what is applied, once that reaches `committed`: the leader
+/* Whether reads may be answered from what is applied, once that reaches the read index: the leader
  * knows all that was decided before it. */
 static inline bool raft_may_read(const struct raft *raft) {
     return raft->role == RAFT_LEADER && raft->committed >= raft->term_first;
+}
+/* All that anybody may take for decided by now: who was given a pledge may know before the leader
+ * does. */
+static inline uint64_t raft_read_index(const struct raft *raft) {
+    return raft->committed > raft->pledge ? raft->committed : raft->pledge;
+}
+/* What a member is known to take for decided. */
+static inline uint64_t raft_peer_decided(const struct raft_peer *peer) {
+    uint64_t itself = peer->match < peer->pledge ? peer->match : peer->pledge;
+    return itself > peer->told ? itself : peer->told;
 }
 static inline bool raft_has_lease(const struct raft *raft) {
     return raft_may_read(raft) && raft->leases && !raft->lease_void;

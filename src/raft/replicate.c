@@ -14,8 +14,7 @@ static void confirm(struct raft *raft) {
     }
 }
 
-uint64_t raft_beat(struct raft *raft, struct raft_out *out) {
-    (void)out;
+uint64_t raft_beat(struct raft *raft) {
     if (raft->role != RAFT_LEADER) return 0;
     raft->round++;
     for (uint32_t i = 0; i < raft->config.count; i++) {
@@ -40,14 +39,39 @@ static uint64_t end_of_run(const struct raft *raft, uint64_t index) {
     return raft->last + 1;
 }
 
+/* The last entry that a quorum would have if the members in a set had all of them.  One of an older
+ * term is decided with the first of this one, never by being counted: others may have a newer one
+ * in its place. */
+static uint64_t last_decided(const struct raft *raft, uint32_t with) {
+    uint64_t decided = raft->committed;
+    for (uint32_t i = 0; i < raft->config.count; i++) {
+        uint64_t index = raft->peer[i].match;
+        uint32_t set = with;
+        if (index <= decided || index < raft->term_first) continue;
+        for (uint32_t j = 0; j < raft->config.count; j++)
+            if (raft->peer[j].match >= index) set |= 1u << j;
+        if (raft_is_quorum(&raft->config, set)) decided = index;
+    }
+    return decided;
+}
+
+/* Whether there is more than a member knows, among the entries that it was sent. */
+static bool is_news(uint64_t known, uint64_t index, uint64_t next) {
+    return known < index && known + 1 < next;
+}
+
 /* Who is to get a snapshot is asked, when something is due, whether it still needs one. */
 bool raft_append_for(const struct raft *raft, uint8_t id, struct raft_message *m) {
-    const struct raft_peer *peer = raft_peer(raft, id);
-    if (raft->role != RAFT_LEADER || !peer || id == raft->self) return false;
+    int place = raft_place(&raft->config, id);
+    if (raft->role != RAFT_LEADER || place < 0 || id == raft->self) return false;
+    const struct raft_peer *peer = &raft->peer[place];
     bool asks = peer->mode == RAFT_SNAPSHOT;
     uint64_t next = asks ? raft->base + 1 : peer->next;
     bool entries = !asks && next <= raft->last;
-    bool news = peer->mode == RAFT_STREAM && peer->told < raft->committed && peer->told + 1 < next;
+    uint64_t pledge = last_decided(raft, 1u << place);
+    bool news =
+        peer->mode == RAFT_STREAM && (is_news(raft_peer_decided(peer), raft->committed, next) ||
+                                      is_news(peer->pledge, pledge, next));
     if (peer->mode == RAFT_PROBE && peer->waiting) return false;
     if (!entries && !news && !peer->due) return false;
     *m = (struct raft_message){.type = RAFT_APPEND,
@@ -58,7 +82,9 @@ bool raft_append_for(const struct raft *raft, uint8_t id, struct raft_message *m
                                .index = next - 1,
                                .index_term = raft_term_of(raft, next - 1),
                                .other = raft->committed,
+                               .pledge = pledge,
                                .round = raft->round};
+    if (!entries && !peer->due) m->flags |= RAFT_NEWS;
     if (!entries) return true;
     uint64_t count = end_of_run(raft, next) - next;
     m->entries_term = raft_term_of(raft, next);
@@ -71,17 +97,19 @@ void raft_sent(struct raft *raft, const struct raft_message *m) {
     cv_assert(place >= 0);
     struct raft_peer *peer = &raft->peer[place];
     peer->due = 0;
+    if (raft->pledge < m->pledge) raft->pledge = m->pledge;
     if (peer->mode == RAFT_PROBE) peer->waiting = 1;
     if (peer->mode != RAFT_STREAM) return;
     cv_assert(m->index + 1 == peer->next && m->index + m->count <= raft->last);
     peer->next += m->count;
     peer->told = m->other < peer->next ? m->other : peer->next - 1;
+    peer->pledge = m->pledge < peer->next ? m->pledge : peer->next - 1;
 }
 
 static void probe_from(struct raft *raft, struct raft_peer *peer, uint64_t next) {
     peer->mode = RAFT_PROBE;
     peer->waiting = 0;
-    peer->told = 0;
+    peer->told = peer->pledge = 0;
     peer->due = 1;
     peer->next = next > peer->match ? next : peer->match + 1;
     if (peer->next <= raft->base) peer->mode = RAFT_SNAPSHOT;
@@ -98,18 +126,9 @@ static uint64_t last_agreement(const struct raft *raft, uint64_t index, uint64_t
     return index;
 }
 
-/* An entry of an older term is decided with the first of this one, never by being counted: others
- * may have a newer one in its place. */
 void raft_decide(struct raft *raft, struct raft_out *out) {
     uint64_t before = raft->committed;
-    for (uint32_t i = 0; i < raft->config.count; i++) {
-        uint64_t index = raft->peer[i].match;
-        uint32_t set = 0;
-        if (index <= raft->committed || index < raft->term_first) continue;
-        for (uint32_t j = 0; j < raft->config.count; j++)
-            if (raft->peer[j].match >= index) set |= 1u << j;
-        if (raft_is_quorum(&raft->config, set)) raft->committed = index;
-    }
+    raft->committed = last_decided(raft, 0);
     if (raft->committed == before || raft->committed < raft->config_index) return;
     const struct raft_member *self = raft_member(&raft->config, raft->self);
     if (self && self->weight) return;
@@ -153,6 +172,13 @@ static struct raft_message *answer(struct raft *raft, struct raft_out *out) {
     return m;
 }
 
+/* What it was given a pledge for is decided when it is there; see last_decided. */
+static void redeem(struct raft *raft) {
+    uint64_t index = raft->pledge < raft->saved ? raft->pledge : raft->saved;
+    if (index > raft->agreed) index = raft->agreed;
+    if (raft->committed < index && raft_term_of(raft, index) == raft->term) raft->committed = index;
+}
+
 static void reject(struct raft *raft, const struct raft_message *append, struct raft_out *out) {
     struct raft_message *m = answer(raft, out);
     m->flags = RAFT_REJECTED;
@@ -171,6 +197,7 @@ static bool is_joined(const struct raft *raft, const struct raft_message *m) {
 static bool makes_sense(const struct raft *raft, const struct raft_message *m,
                         const struct raft_config *config) {
     if (m->index > RAFT_INDEX_MAX || m->round > RAFT_INDEX_MAX) return false;
+    if (m->pledge > RAFT_INDEX_MAX) return false;
     if (m->index_term > m->term || (m->index == 0) != (m->index_term == 0)) return false;
     if (m->count && (m->entries_term < m->index_term || m->entries_term > m->term)) return false;
     if (m->count && !m->entries_term) return false;
@@ -222,8 +249,10 @@ bool raft_append(struct raft *raft, const struct raft_message *m, const struct r
     if (raft->agreed < end) raft->agreed = end;
     if (known > raft->agreed) known = raft->agreed;
     if (raft->committed < known) raft->committed = known;
+    if (raft->pledge < m->pledge) raft->pledge = m->pledge;
+    redeem(raft);
     /* What was taken is answered when it is durable, but that we live is said at once. */
-    if (!out->take || new_round) answer(raft, out);
+    if (new_round || (!out->take && !(m->flags & RAFT_NEWS))) answer(raft, out);
     return true;
 }
 
@@ -237,8 +266,9 @@ void raft_saved(struct raft *raft, uint64_t index, uint64_t term, struct raft_ou
         int place = raft_place(&raft->config, raft->self);
         if (place >= 0) raft->peer[place].match = index;
         raft_decide(raft, out);
-    } else if (raft->leader) {
-        answer(raft, out);
+    } else {
+        redeem(raft);
+        if (raft->leader) answer(raft, out);
     }
     raft_check(raft);
 }

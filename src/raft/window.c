@@ -151,3 +151,8 @@ void window_read(const struct window *w, uint64_t index, size_t bytes_max,
                                  .bytes = byte_at(w, first->begin),
                                  .size = (size_t)(next->begin - first->begin)};
 }
+
+size_t window_span(const struct window *w, uint64_t first, uint64_t last) {
+    if (first > last) return 0;
+    return (size_t)(place_of(w, last)[1].begin - place_of(w, first)->begin);
+}

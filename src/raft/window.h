@@ -53,5 +53,7 @@ void window_entry(const struct window *w, uint64_t index, struct raft_entry *ent
  * decided is for the caller to say. */
 void window_read(const struct window *w, uint64_t index, size_t bytes_max,
                  struct raft_batch *batch);
+/* Bytes of the entries from one to another, with their sizes. */
+size_t window_span(const struct window *w, uint64_t first, uint64_t last);
 
 #endif

@@ -113,6 +113,13 @@ static void pack(struct explorer *x, uint32_t place) {
     /* Nobody looks at these here. */
     raft->silent = raft->leased = 0;
     for (uint32_t i = 0; i < EXPLORE_NODES; i++) raft->peer[i].heard = raft->peer[i].due = 0;
+    /* Nor at these, when they say nothing more than others do. */
+    if (raft->role == RAFT_LEADER || raft->pledge <= raft->committed) raft->pledge = 0;
+    for (uint32_t i = 0; i < EXPLORE_NODES; i++) {
+        struct raft_peer *peer = &raft->peer[i];
+        peer->told = raft_peer_decided(peer);
+        if (peer->pledge < peer->told) peer->pledge = peer->told;
+    }
     memcpy(node.head, raft, sizeof node.head);
     memcpy(node.peer, raft->peer, sizeof node.peer);
     memcpy(node.run, raft->run, sizeof node.run);
@@ -235,7 +242,8 @@ static bool is_idle(const struct raft *raft, const struct raft_message *m) {
         return raft->role != RAFT_LEADER || (peer->mode == RAFT_STREAM && m->index <= peer->match);
     case RAFT_APPEND:
         return raft->saved >= m->index + m->count && raft->agreed >= m->index + m->count &&
-               raft->committed >= m->other;
+               raft->committed >= m->other &&
+               (raft->committed >= m->pledge || raft->pledge >= m->pledge);
     default: return false;
     }
 }
@@ -256,9 +264,10 @@ static void conclude(struct explorer *x, uint32_t place) {
     for (uint32_t i = 0; i < x->out.messages; i++) post(x, &x->out.message[i]);
     for (uint8_t id = 1; id <= EXPLORE_NODES; id++)
         while (raft_append_for(&x->raft, id, &m)) {
-            if (m.count) m.other = 0; /* what is decided is told by itself */
+            if (m.count) m.other = m.pledge = 0; /* what is decided is told by itself */
             raft_sent(&x->raft, &m);
-            post(x, &m);
+            if (!x->bounds->pledges) m.pledge = 0;
+            if (m.other || m.pledge || !(m.flags & RAFT_NEWS)) post(x, &m);
         }
     forget(x);
     judge(x);

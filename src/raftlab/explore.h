@@ -22,6 +22,7 @@ struct explore_bounds {
     uint32_t terms;                   /* the newest */
     uint32_t entries;                 /* of a log */
     uint32_t crashes;
+    bool pledges; /* leaders say what would be decided, too */
 };
 
 struct explore_result {

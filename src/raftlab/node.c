@@ -198,14 +198,14 @@ static void receive(struct lab *lab, struct lab_node *node, const struct lab_eve
     if (lab->cut[m->from][m->to]) return;
     lab_note(lab, lab_id(lab, node), m->type * 31 + m->index * 7 + m->term,
              "from %u: %s%s of term %llu, flags %u, index %llu (term %llu), %u of term %llu, "
-             "other %llu, round %llu",
+             "other %llu, pledge %llu, round %llu",
              m->from,
              (const char *[]){"?", "vote", "voted", "append", "appended", "chunk", "chunked",
                               "campaign"}[m->type],
              m->kind ? " (config)" : "", (unsigned long long)m->term, m->flags,
              (unsigned long long)m->index, (unsigned long long)m->index_term, m->count,
              (unsigned long long)m->entries_term, (unsigned long long)m->other,
-             (unsigned long long)m->round);
+             (unsigned long long)m->pledge, (unsigned long long)m->round);
     raft_receive(&node->raft, m, config, &out);
     lab_carry_out(lab, node, &out, event);
 }
@@ -267,11 +267,8 @@ static void send_snapshots(struct lab *lab, struct lab_node *node) {
 }
 
 static uint64_t begin_round(struct lab *lab, struct lab_node *node) {
-    struct raft_out out = {0};
-    uint64_t round = raft_beat(&node->raft, &out);
-    if (!round) return 0;
-    node->round_at[round % LAB_ROUNDS] = lab->now;
-    lab_carry_out(lab, node, &out, NULL);
+    uint64_t round = raft_beat(&node->raft);
+    if (round) node->round_at[round % LAB_ROUNDS] = lab->now;
     return round;
 }
 
@@ -374,7 +371,7 @@ void lab_read(struct lab *lab, struct lab_node *node) {
     struct raft *raft = &node->raft;
     if (node->state != LAB_UP || !raft_may_read(raft) || node->reads == LAB_READS_MAX) return;
     node->read[node->reads++] = (struct lab_read){.round = begin_round(lab, node),
-                                                  .index = raft->committed,
+                                                  .index = raft_read_index(raft),
                                                   .term = raft->term,
                                                   .floor = lab->decided.last};
     lab_turn(lab, node);
@@ -386,6 +383,7 @@ bool lab_lease_read(struct lab *lab, struct lab_node *node) {
     if (raft->round - raft->confirmed >= LAB_ROUNDS) return false;
     double elapsed = (double)(lab->now - node->round_at[raft->confirmed % LAB_ROUNDS]) / node->rate;
     if (elapsed > SILENCE - MARGIN) return false;
+    if (raft->committed < raft_read_index(raft)) return false;
     lab_judge_read(lab, node, raft->committed, lab->decided.last, "a lease");
     return true;
 }

@@ -34,7 +34,7 @@ static void answer(struct server *s, const struct fresh_asked *asked) {
 
 void fresh_asked(struct server *s, uint8_t from, uint64_t number) {
     struct replica *r = &s->replica;
-    struct fresh_asked asked = {.number = number, .index = r->raft.committed, .from = from};
+    struct fresh_asked asked = {.number = number, .index = raft_read_index(&r->raft), .from = from};
     if (!raft_may_read(&r->raft)) return; /* not yet, or no longer: it is asked again */
     if (has_lease(s)) {
         answer(s, &asked);

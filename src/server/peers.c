@@ -2,7 +2,7 @@
 #include "server/server.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "messages are sent as they lie");
-_Static_assert(sizeof(struct raft_message) == 64, "without padding");
+_Static_assert(sizeof(struct raft_message) == 72, "without padding");
 
 enum peer_frame {
     PEER_RAFT = 1, /* a message of the core, then its entries */
@@ -35,21 +35,35 @@ void peers_send(struct server *s, const struct raft_message *m) { peers_send_wit
 
 static bool has_too_much(const struct server *s, const struct raft_peer *peer, uint8_t id) {
     const struct replica *r = &s->replica;
-    struct raft_batch from, to;
     if (link_unsent(r->links, id) > UNSENT_MAX) return true;
     uint64_t first = peer->match > r->log.after ? peer->match + 1 : r->log.after + 1;
-    if (peer->mode != RAFT_STREAM || first >= peer->next || peer->next > window_last(&r->log))
-        return false;
-    window_read(&r->log, first, 1, &from);
-    window_read(&r->log, peer->next, 1, &to);
-    return to.bytes - from.bytes > UNANSWERED_MAX;
+    return peer->mode == RAFT_STREAM &&
+           window_span(&r->log, first, peer->next - 1) > UNANSWERED_MAX;
 }
 
-/* Nothing but the news that something is decided, for a server none of whose clients waits for it.
- */
-static bool can_wait(const struct replica *r, const struct raft_message *m) {
-    const struct raft_peer *peer = raft_peer(&r->raft, m->to);
-    return !m->count && !peer->due && peer->told >= r->forwarded[m->to];
+/* Whether that server and the leader are enough to decide. */
+static bool is_enough(const struct replica *r, uint8_t id) {
+    const struct raft_config *config = &r->raft.config;
+    int self = raft_place(config, r->raft.self), other = raft_place(config, id);
+    return self >= 0 && other >= 0 && r->up[id] && raft_is_quorum(config, 1u << self | 1u << other);
+}
+
+/* Up to which entry a member gets them now.  What the clients of one other server want is decided
+ * when that one has it, if it is enough: the rest get it then, in one message with the news, and
+ * nobody waits for their disks.  But not for long: see replica_be_patient. */
+static uint64_t last_for(const struct replica *r, uint8_t id) {
+    const struct raft_peer *peer = raft_peer(&r->raft, id);
+    bool at_once = r->for_all >= peer->next || r->came_from[id] >= peer->next;
+    if (peer->mode != RAFT_STREAM || peer->due || r->hurry || at_once) return r->raft.last;
+    return r->raft.committed;
+}
+
+/* Nothing but news for a server none of whose clients waits for it: what is decided comes last, and
+ * no pledge before that. */
+static bool can_wait(const struct replica *r, const struct raft_message *m, bool urgent_only) {
+    uint64_t decided = raft_peer_decided(raft_peer(&r->raft, m->to));
+    if (!(m->flags & RAFT_NEWS) || decided < r->came_from[m->to]) return false;
+    return urgent_only || decided >= r->raft.committed;
 }
 
 static void replicate_to(struct server *s, uint8_t id, bool urgent_only) {
@@ -57,9 +71,16 @@ static void replicate_to(struct server *s, uint8_t id, bool urgent_only) {
     struct raft_message m;
     struct raft_batch batch;
     while (!has_too_much(s, raft_peer(&r->raft, id), id) && raft_append_for(&r->raft, id, &m)) {
-        if (urgent_only && can_wait(r, &m)) return;
+        if (can_wait(r, &m, urgent_only)) return;
         if (m.count) {
-            window_read(&r->log, m.index + 1, APPEND_MAX, &batch);
+            uint64_t last = last_for(r, id);
+            if (last < r->raft.last && urgent_only) return;
+            if (last <= m.index) {
+                replica_be_patient(s);
+                return;
+            }
+            size_t bytes = window_span(&r->log, m.index + 1, last);
+            window_read(&r->log, m.index + 1, bytes < APPEND_MAX ? bytes : APPEND_MAX, &batch);
             m.kind = (uint8_t)batch.kind;
             m.count = batch.count;
             peers_send_with(s, &m, batch.bytes, batch.size);
@@ -190,17 +211,20 @@ static bool take_forwarded(struct server *s, uint64_t from, const unsigned char 
     struct raft_batch batch = {.bytes = bytes + sizeof(uint64_t), .size = size - sizeof(uint64_t)};
     struct raft_entry entry;
     struct tree_entry parts;
+    struct replica *r = &s->replica;
     uint64_t term;
     if (size < sizeof term) return false;
     memcpy(&term, bytes, sizeof term);
     /* To the leader that it was, or is not yet: its sender notices, and puts it forward again. */
-    if (term != s->replica.raft.term || !replica_leads(s)) return true;
+    if (term != r->raft.term || !replica_leads(s)) return true;
+    bool for_all = !is_enough(r, (uint8_t)from);
     size_t at = 0;
     while (raft_next(&batch, &at, &entry)) {
         struct zk_in in = zk_in_of(entry.bytes, entry.size);
         if (!tree_read_entry(&in, &parts) || tree_server_of(parts.life) != from) return false;
         if (!replica_lead_entry(s, entry.bytes, entry.size)) return true;
-        s->replica.forwarded[from] = s->replica.raft.last;
+        r->came_from[from] = r->raft.last;
+        if (for_all) r->for_all = r->raft.last;
     }
     server_wake(s);
     return at == batch.size;

@@ -15,7 +15,9 @@ enum {
     UNAPPLIED_MAX = 64 << 20, /* bytes that a leader takes in before some are decided */
     FEED_MAX = 1 << 20,       /* bytes at a time */
     SAVE_MAX = 16 << 20,      /* bytes of one batch of the log */
-    AGAIN_US = 2000000,       /* what has not come back by then is put forward once more */
+    SAVE_LATER_MAX = 1 << 20, /* bytes that are decided and wait for more */
+    PATIENCE_MS = 2,
+    AGAIN_US = 2000000, /* what has not come back by then is put forward once more */
 };
 
 bool replica_leads(const struct server *s) { return s->replica.raft.role == RAFT_LEADER; }
@@ -42,9 +44,8 @@ static void waited(uv_timer_t *timer) {
 }
 
 void replica_beat(struct server *s) {
-    struct raft_out out = {0};
-    fresh_round_begun(s, raft_beat(&s->replica.raft, &out));
-    replica_perform(s, &out);
+    fresh_round_begun(s, raft_beat(&s->replica.raft));
+    server_wake(s);
 }
 
 static void beat(uv_timer_t *timer) {
@@ -90,6 +91,7 @@ void replica_add_members(struct server *s) {
     size_t size = tree_members_size(&members);
     tree_store_members(window_room(&r->log, size), &members);
     cv_assert(window_add(&r->log, r->raft.term, RAFT_CONFIG, size) == r->raft.last);
+    r->for_all = r->raft.last;
 }
 
 /* A config that was in the log may have been replaced by what was before it. */
@@ -138,6 +140,22 @@ void replica_perform(struct server *s, const struct raft_out *out) {
     server_wake(s);
 }
 
+/* ---- What is left for later ---- */
+
+static void patience_ended(uv_timer_t *timer) {
+    struct server *s = timer->data;
+    struct replica *r = &s->replica;
+    r->hurry = (replica_leads(s) ? r->raft.committed : r->raft.saved) < r->patient_for;
+    server_wake(s);
+}
+
+void replica_be_patient(struct server *s) {
+    struct replica *r = &s->replica;
+    if (uv_is_active((uv_handle_t *)&r->patience)) return;
+    r->patient_for = r->raft.last;
+    uv_timer_start(&r->patience, patience_ended, PATIENCE_MS, 0);
+}
+
 /* ---- Putting forward ---- */
 
 unsigned char *replica_room(struct server *s, size_t most) {
@@ -147,13 +165,6 @@ unsigned char *replica_room(struct server *s, size_t most) {
 void replica_propose(struct server *s, size_t size) {
     window_add(&s->replica.outbox, 0, RAFT_NORMAL, size);
     server_wake(s);
-}
-
-static size_t unapplied_bytes(const struct replica *r) {
-    struct raft_batch batch;
-    if (window_last(&r->log) == r->applied) return 0;
-    window_read(&r->log, r->applied + 1, 1, &batch);
-    return (size_t)(r->log.bytes.at + r->log.bytes.used - batch.bytes);
 }
 
 /* The leader's clock counts, so that times do not depend on who a client is connected to. */
@@ -168,9 +179,12 @@ bool replica_lead_entry(struct server *s, const unsigned char *bytes, size_t siz
 }
 
 static void lead_batch(struct server *s, const struct raft_batch *batch) {
+    struct replica *r = &s->replica;
     struct raft_entry entry;
-    for (size_t at = 0; raft_next(batch, &at, &entry); s->replica.fed++)
+    for (size_t at = 0; raft_next(batch, &at, &entry); r->fed++) {
         if (!replica_lead_entry(s, entry.bytes, entry.size)) return;
+        r->for_all = r->raft.last;
+    }
 }
 
 static void feed(struct server *s) {
@@ -187,7 +201,8 @@ static void feed(struct server *s) {
             if (!peers_forward(s, &batch)) return;
             r->fed += batch.count;
         } else {
-            if (r->raft.heir || unapplied_bytes(r) > UNAPPLIED_MAX) return;
+            size_t unapplied = window_span(&r->log, r->applied + 1, r->raft.last);
+            if (r->raft.heir || unapplied > UNAPPLIED_MAX) return;
             lead_batch(s, &batch);
         }
     }
@@ -265,9 +280,20 @@ static void batch_written(uv_work_t *work, int status) {
     replica_turn(s);
 }
 
+/* What has been decided without us is to be durable here, too, but nobody waits for it. */
+static bool may_save_later(const struct server *s) {
+    const struct replica *r = &s->replica;
+    return r->raft.last <= r->raft.committed && !r->hurry && !s->stopping &&
+           window_span(&r->log, r->raft.saved + 1, r->raft.last) < SAVE_LATER_MAX;
+}
+
 static bool save(struct server *s) {
     struct replica *r = &s->replica;
     if (s->saving || r->raft.saved == r->raft.last) return false;
+    if (may_save_later(s)) {
+        replica_be_patient(s);
+        return false;
+    }
     window_read(&r->log, r->raft.saved + 1, SAVE_MAX, &s->batch);
     s->batch.committed = is_alone(s) ? raft_batch_last(&s->batch) : r->raft.committed;
     s->save.data = s;
@@ -288,7 +314,7 @@ static bool save(struct server *s) {
 
 bool replica_has_work(const struct server *s) {
     const struct replica *r = &s->replica;
-    bool to_save = !s->saving && r->raft.saved < r->raft.last;
+    bool to_save = !s->saving && r->raft.saved < r->raft.last && !may_save_later(s);
     bool to_feed = r->raft.leader && !r->raft.heir && r->fed < window_last(&r->outbox) &&
                    (replica_leads(s) || peers_can_forward(s));
     return to_save || to_feed || r->applied < r->raft.committed || fresh_has_work(s);
@@ -314,6 +340,7 @@ void replica_turn(struct server *s) {
     peers_replicate(s, false);
     install_turn(s);
     peers_flush(s);
+    s->replica.hurry = false;
 }
 
 /* ---- Beginning and end ---- */
@@ -381,7 +408,8 @@ void replica_start(struct server *s) {
     struct raft_out out = {0};
     uv_timer_init(&s->loop, &r->wait);
     uv_timer_init(&s->loop, &r->beat);
-    r->wait.data = r->beat.data = s;
+    uv_timer_init(&s->loop, &r->patience);
+    r->wait.data = r->beat.data = r->patience.data = s;
     r->leaderless_us = s->clock_us;
     raft_begin(&r->raft, r->applied, &out);
     replica_perform(s, &out);

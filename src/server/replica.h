@@ -74,12 +74,15 @@ struct replica {
     int32_t goal_error;            /* how the last change ended */
     bool dismissed;                /* the leader said that this server is no member any more */
     struct links *links;           /* NULL: alone */
-    uint64_t forwarded[SETTINGS_ID_MAX + 1]; /* of a leader: the last entry from each server */
+    uint64_t came_from[SETTINGS_ID_MAX + 1]; /* of a leader: the last entry from each server */
+    uint64_t for_all; /* of a leader: the last entry that all others are to get at once */
     bool linked[SETTINGS_ID_MAX + 1], up[SETTINGS_ID_MAX + 1]; /* by server: set; ready */
     uint8_t leader_said;                                       /* in the log for people */
     uint64_t term_said;
     uint64_t leaderless_us; /* since when; 0: there is one */
-    uv_timer_t wait, beat;
+    uv_timer_t wait, beat, patience;
+    uint64_t patient_for; /* of a leader: that this is decided; else: that it is saved */
+    bool hurry;           /* that has taken too long */
     struct rng rng;
     struct install *install; /* snapshots on their way; NULL: none */
     struct fresh fresh;
@@ -102,6 +105,8 @@ bool replica_leads(const struct server *server);
 void replica_perform(struct server *server, const struct raft_out *out);
 /* An entry of the log, put forward by any server; of a leader. */
 bool replica_lead_entry(struct server *server, const unsigned char *bytes, size_t size);
+/* Something is left for later, and will not be left for long. */
+void replica_be_patient(struct server *server);
 void replica_hand_over(struct server *server);
 /* The members in force become the last entry, which the core has counted already. */
 void replica_add_members(struct server *server);

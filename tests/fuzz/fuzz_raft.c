@@ -50,7 +50,7 @@ static void happen(struct member *m, uint8_t event, uint8_t argument, struct raf
     uint8_t other = 2 + (argument & 1);
     switch (event % 9) {
     case 0: raft_waited(raft, out); break;
-    case 1: raft_beat(raft, out); break;
+    case 1: raft_beat(raft); break;
     case 2:
         if (raft->last > raft->saved)
             raft_saved(raft, raft->last, raft_term_of(raft, raft->last), out);

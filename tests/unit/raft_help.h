@@ -68,11 +68,6 @@ static inline struct raft_out saved(struct raft *raft) {
     return out;
 }
 
-static inline uint64_t beat(struct raft *raft) {
-    struct raft_out out = {0};
-    return raft_beat(raft, &out);
-}
-
 /* ---- Messages, all of them to `to` ---- */
 
 static inline struct raft_message message(enum raft_type type, uint8_t from, uint8_t to,

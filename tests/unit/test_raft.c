@@ -195,7 +195,7 @@ static void a_leader_that_nobody_hears_steps_down(void **state) {
     assert_int_equal(raft.term, 1);
     assert_int_equal(raft.leader, 0);
     assert_int_equal(raft_propose(&raft, 1), 0);
-    assert_int_equal(beat(&raft), 0);
+    assert_int_equal(raft_beat(&raft), 0);
 }
 
 static void a_leader_whose_term_is_over_follows(void **state) {
@@ -321,8 +321,8 @@ static void a_round_is_confirmed_by_a_quorum_that_answered_it(void **state) {
     (void)state;
     struct raft raft = fresh(1, 5);
     elect(&raft);
-    assert_int_equal(beat(&raft), 1);
-    assert_int_equal(beat(&raft), 2);
+    assert_int_equal(raft_beat(&raft), 1);
+    assert_int_equal(raft_beat(&raft), 2);
     receive(&raft, appended(2, 1, 1, 0, 2));
     receive(&raft, appended(2, 1, 1, 0, 2));
     assert_int_equal(raft.confirmed, 0);
@@ -378,7 +378,7 @@ static void a_lease_is_void_once_the_word_is_out(void **state) {
     waited(&raft); /* the heir did nothing: it may still */
     assert_int_equal(raft.heir, 0);
     assert_false(raft_has_lease(&raft));
-    beat(&raft);
+    raft_beat(&raft);
     assert_int_equal(sent(&raft, 2).flags, 0);
 }
 

@@ -1,5 +1,7 @@
 /* The consensus core, model checked at small bounds: every order of events.  By hand:
- *   test_raft_check TERMS ENTRIES CRASHES [LOG LOG LOG] */
+ *   test_raft_check TERMS ENTRIES CRASHES [LOG LOG LOG]
+ * The two logs that differ, with pledges and four terms, are 19,972,074 states: 2 GiB, 2 minutes.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -32,31 +34,45 @@ static void holds(const struct explore_bounds *bounds, uint64_t states, uint64_t
 
 static void two_terms_and_a_crash(void **state) {
     (void)state;
-    holds(&(struct explore_bounds){{"", "", ""}, .terms = 2, .entries = 1, .crashes = 1}, 337903,
-          1);
+    holds(
+        &(struct explore_bounds){
+            {"", "", ""}, .terms = 2, .entries = 1, .crashes = 1, .pledges = true},
+        539204, 1);
 }
 
 static void a_leader_that_lost_what_it_had_not_saved(void **state) {
     (void)state;
-    holds(&(struct explore_bounds){{"1", "1", ""}, .terms = 2, .entries = 2, .crashes = 1}, 107295,
-          2);
+    holds(
+        &(struct explore_bounds){
+            {"1", "1", ""}, .terms = 2, .entries = 2, .crashes = 1, .pledges = true},
+        338231, 2);
 }
 
 /* The beginning of Figure 8: entries 1 of two terms, and two more terms to decide either. */
 static void two_logs_that_differ(void **state) {
     (void)state;
-    holds(&(struct explore_bounds){{"1", "2", ""}, .terms = 4, .entries = 2}, 2187908, 2);
+    holds(&(struct explore_bounds){{"1", "2", ""}, .terms = 4, .entries = 2}, 2228551, 2);
+}
+
+static void two_logs_that_differ_and_pledges(void **state) {
+    (void)state;
+    holds(&(struct explore_bounds){{"1", "2", ""}, .terms = 3, .entries = 2, .pledges = true},
+          1992764, 2);
 }
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_logs_that_differ),
+        cmocka_unit_test(two_logs_that_differ_and_pledges),
         cmocka_unit_test(two_terms_and_a_crash),
         cmocka_unit_test(a_leader_that_lost_what_it_had_not_saved),
     };
     if (argc < 4) return cmocka_run_group_tests(tests, NULL, NULL);
-    struct explore_bounds bounds = {
-        {"", "", ""}, (uint32_t)atoi(argv[1]), (uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3])};
+    struct explore_bounds bounds = {{"", "", ""},
+                                    (uint32_t)atoi(argv[1]),
+                                    (uint32_t)atoi(argv[2]),
+                                    (uint32_t)atoi(argv[3]),
+                                    true};
     for (int i = 4; i < argc && i < 7; i++) bounds.start[i - 4] = argv[i];
     return explored(&bounds).broken[0] ? 1 : 0;
 }

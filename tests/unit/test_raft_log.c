@@ -153,7 +153,7 @@ static void a_probe_that_was_lost_is_sent_again_with_the_next_beat(void **state)
     struct raft raft = leader_with("", 0, 3);
     sent(&raft, 2);
     nothing_for(&raft, 2);
-    beat(&raft);
+    raft_beat(&raft);
     assert_int_equal(sent(&raft, 2).count, 1);
     raft_lost(&raft, 2);
     assert_int_equal(sent(&raft, 2).count, 1);
@@ -485,7 +485,7 @@ static void no_message_breaks_an_invariant(void **state) {
                 if (raft_append_for(&raft, id, &m)) raft_sent(&raft, &m);
             if (rng_below(&rng, 8) == 0) waited(&raft);
             if (rng_below(&rng, 8) == 0) saved(&raft);
-            if (rng_below(&rng, 8) == 0) beat(&raft);
+            if (rng_below(&rng, 8) == 0) raft_beat(&raft);
         }
     }
 }
