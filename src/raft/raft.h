@@ -244,6 +244,8 @@ bool raft_is_quorum(const struct raft_config *config, uint32_t set); /* bits by 
 
 uint64_t raft_term_of(const struct raft *raft, uint64_t index);         /* from base to last */
 const struct raft_peer *raft_peer(const struct raft *raft, uint8_t id); /* or NULL */
+/* What a member is known to take for decided. */
+uint64_t raft_peer_decided(const struct raft_peer *peer);
 /* The voter that has most of the log, to hand over to; 0: there is none. */
 uint8_t raft_best_heir(const struct raft *raft);
 /* Whether reads may be answered from what is applied, once that reaches the read index: the leader
@@ -253,14 +255,7 @@ static inline bool raft_may_read(const struct raft *raft) {
 }
 /* All that anybody may take for decided by now: who was given a pledge may know before the leader
  * does. */
-static inline uint64_t raft_read_index(const struct raft *raft) {
-    return raft->committed > raft->pledge ? raft->committed : raft->pledge;
-}
-/* What a member is known to take for decided. */
-static inline uint64_t raft_peer_decided(const struct raft_peer *peer) {
-    uint64_t itself = peer->match < peer->pledge ? peer->match : peer->pledge;
-    return itself > peer->told ? itself : peer->told;
-}
+uint64_t raft_read_index(const struct raft *raft);
 static inline bool raft_has_lease(const struct raft *raft) {
     return raft_may_read(raft) && raft->leases && !raft->lease_void;
 }

@@ -55,6 +55,15 @@ static uint64_t last_decided(const struct raft *raft, uint32_t with) {
     return decided;
 }
 
+uint64_t raft_read_index(const struct raft *raft) {
+    return raft->committed > raft->pledge ? raft->committed : raft->pledge;
+}
+
+uint64_t raft_peer_decided(const struct raft_peer *peer) {
+    uint64_t itself = peer->match < peer->pledge ? peer->match : peer->pledge;
+    return itself > peer->told ? itself : peer->told;
+}
+
 /* Whether there is more than a member knows, among the entries that it was sent. */
 static bool is_news(uint64_t known, uint64_t index, uint64_t next) {
     return known < index && known + 1 < next;

@@ -38,7 +38,7 @@ simulate() {
 run() {
     local binary=$1 words
     eval "words=($2)"
-    timeout 20 "$binary" "${words[@]}"
+    timeout 60 "$binary" "${words[@]}"
 }
 
 # serve BINARY DIRECTORY NAME: a client's test, with that program as the server.

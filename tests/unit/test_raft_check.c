@@ -62,10 +62,10 @@ static void two_logs_that_differ_and_pledges(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(two_logs_that_differ),
-        cmocka_unit_test(two_logs_that_differ_and_pledges),
         cmocka_unit_test(two_terms_and_a_crash),
         cmocka_unit_test(a_leader_that_lost_what_it_had_not_saved),
+        cmocka_unit_test(two_logs_that_differ),
+        cmocka_unit_test(two_logs_that_differ_and_pledges),
     };
     if (argc < 4) return cmocka_run_group_tests(tests, NULL, NULL);
     struct explore_bounds bounds = {{"", "", ""},

@@ -88,6 +88,15 @@ static void set_done(struct user *u, struct history_operation *o, const struct c
     load_add(o, true);
 }
 
+/* Whoever hears of a write from its writer, and not through the servers, looks at once: a read that
+ * is to see all that was written before it has to see that. */
+static void spread(struct user *u, const struct history_operation *o) {
+    struct user *other = &world->user[rng_below(&u->rng, world->users)];
+    if (o->outcome != HISTORY_OK || !other->idle || other->rumour) return;
+    other->rumour = o->key + 1;
+    task_wake(other->task);
+}
+
 /* Any version, or the one that was seen last. */
 static void write_register(struct user *u, bool compare) {
     char path[PATH_SIZE];
@@ -99,6 +108,7 @@ static void write_register(struct user *u, bool compare) {
     struct call *call = ask_set(u, path_of(key, path), o.value, compare ? o.expected : -1);
     user_finish(u);
     set_done(u, &o, call);
+    if (rng_chance(&u->rng, 0.5)) spread(u, &o);
 }
 
 static void get_done(struct user *u, struct history_operation *o, const struct call *call,
@@ -126,6 +136,12 @@ static void read_key(struct user *u, uint32_t key, bool strong) {
     struct call *call = ask_get(u, path_of(key, path), watch);
     user_finish(u);
     get_done(u, &o, call, strong);
+}
+
+static void look_into_rumour(struct user *u) {
+    uint32_t key = u->rumour - 1;
+    u->rumour = 0;
+    if (u->socket) read_key(u, key, false);
 }
 
 /* Several at once: writes, and reads behind them that see them. */
@@ -336,7 +352,10 @@ void load_run(void *context) {
     while (!world->healed && !*world->violation) {
         if (!user_connect(u)) break;
         act(u);
+        u->idle = true;
         if (!world->healed) user_pause(u, random_time(&u->rng, MS, 150 * MS));
+        u->idle = false;
+        if (u->rumour) look_into_rumour(u);
     }
     finish(u);
     while (true) task_wait(NEVER);

@@ -176,8 +176,8 @@ bool trees_agree(void) {
         if (m->left_out) continue;
         if (!m->running || !m->server->replica.raft.leader) return false;
         const struct replica *r = &m->server->replica;
-        if (r->applied != r->raft.last || r->applied != first->server->replica.applied)
-            return false;
+        if (r->applied != r->raft.last || r->raft.saved != r->raft.last) return false;
+        if (r->applied != first->server->replica.applied) return false;
         if (m->server->tree.sessions.count) return false;
     }
     return true;

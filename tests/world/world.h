@@ -236,6 +236,8 @@ struct user {
     bool holds;
     unsigned attempt;
     int64_t version[KEYS]; /* last seen */
+    bool idle;             /* it listens to rumours: */
+    uint32_t rumour;       /* a key that somebody says it has written, from 1; 0: none */
     bool finished;
     struct rng rng;
 };
@@ -246,7 +248,8 @@ void user_begin(struct user *user); /* a round of requests */
 struct call *user_ask(struct user *user, int32_t op, const void *record);
 /* Waits for all answers; false: the connection was lost before. */
 bool user_finish(struct user *user);
-bool user_pause(struct user *user, nanos length); /* pings and events go on; false: lost */
+/* Until then or until a rumour; pings and events go on.  False: lost. */
+bool user_pause(struct user *user, nanos length);
 void user_disconnect(struct user *user);
 /* Forgets its session, which others will see the end of. */
 void user_forget(struct user *user);
