@@ -69,7 +69,7 @@ static void replicate(struct core *core, struct member *to) {
     struct member *leader = &core->member[0];
     struct raft_message m;
     struct raft_batch batch;
-    while (raft_append_for(&leader->raft, to->raft.self, &m)) {
+    while (raft_append_for(&leader->raft, to->raft.self, UINT64_MAX, &m)) {
         batch = (struct raft_batch){0};
         if (m.count > core->most) m.count = core->most;
         if (m.count)

@@ -40,8 +40,17 @@ static const char doc[] =
     "Exit status: 0 done, 2 wrong usage or nothing that can be done, 3 no answer, or not in "
     "time.\n";
 
+enum verb { VERB_STATUS, VERB_ADD, VERB_REMOVE, VERB_WEIGHT, VERB_TRANSFER, VERBS };
+
+static const char *const verbs[VERBS] = {[VERB_STATUS] = "status",
+                                         [VERB_ADD] = "add",
+                                         [VERB_REMOVE] = "remove",
+                                         [VERB_WEIGHT] = "weight",
+                                         [VERB_TRANSFER] = "transfer"};
+
 struct request {
-    const char *at, *verb, *argument;
+    const char *at, *typed, *argument; /* typed: the verb */
+    enum verb verb;
     uint64_t timeout_ms;
     bool json;
     int id, weight, port; /* of the argument */
@@ -65,10 +74,10 @@ static int parse(int key, char *text, struct argp_state *state) {
         return 0;
     case ARGP_KEY_ARG:
         if (request->argument) usage_error("one change at a time, not '%s' as well", text);
-        if (request->verb)
+        if (request->typed)
             request->argument = text;
         else
-            request->verb = text;
+            request->typed = text;
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -124,6 +133,7 @@ static void require_ensemble(struct request *r) {
 
 static const char *role_of(const struct ensemble *e, const struct ensemble_member *m) {
     if (m->id == e->leader) return "leader";
+    if (m->learns) return "learner";
     if (!m->weight) return "observer";
     if (m->id == e->server && !e->leader) return e->role;
     return "follower";
@@ -165,8 +175,8 @@ static void print_status(const struct ensemble *e) {
         printf("server %d waits to be added: conclave ensemble add %d=HOST:PORT\n", e->server,
                e->server);
     else if (e->leader)
-        printf("server %d leads in term %" PRIu64 "; %" PRIu64 " entries are decided%s\n",
-               e->leader, e->term, e->committed,
+        printf("server %d leads in term %" PRIu64 "; %" PRIu64 " %s decided%s\n", e->leader,
+               e->term, e->committed, e->committed == 1 ? "entry is" : "entries are",
                e->changing ? "; the members are being changed" : "");
     else
         printf("no leader in term %" PRIu64 ": nothing can be written\n", e->term);
@@ -202,44 +212,50 @@ static bool take_member(struct request *r, const char *at) {
     return host > 0 && host < sizeof r->host && r->port > 0;
 }
 
+static void take_verb(struct request *r) {
+    if (!r->typed) usage_error("what is to be done? status, add, remove, weight or transfer");
+    while (r->verb < VERBS && strcmp(r->typed, verbs[r->verb]) != 0) r->verb++;
+    if (r->verb == VERBS)
+        usage_error("'%s' is not status, add, remove, weight or transfer", r->typed);
+}
+
 static void take_argument(struct request *r) {
-    static const char *const verbs[] = {"status", "add", "remove", "weight", "transfer"};
-    bool known = false;
-    if (!r->verb) usage_error("what is to be done? status, add, remove, weight or transfer");
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-        known |= strcmp(r->verb, verbs[i]) == 0;
-    if (!known) usage_error("'%s' is not status, add, remove, weight or transfer", r->verb);
-    bool status = strcmp(r->verb, "status") == 0;
-    if (status && r->argument) usage_error("status: '%s' is not needed", r->argument);
-    if (status) return;
     const char *at = r->argument;
-    if (!at) usage_error("%s: which server?", r->verb);
+    if (r->verb == VERB_STATUS && at) usage_error("status: '%s' is not needed", at);
+    if (r->verb == VERB_STATUS) return;
+    if (!at) usage_error("%s: which server?", r->typed);
     bool good = take_number(&at, 254, &r->id) && r->id > 0;
-    if (strcmp(r->verb, "add") == 0 && (!good || *at != '=' || !take_member(r, at + 1)))
-        usage_error("add: '%s' is not N=HOST:PORT or N=HOST:PORT:observer, with N from 1 to 254",
-                    r->argument);
-    if (strcmp(r->verb, "add") == 0) return;
-    bool weight = strcmp(r->verb, "weight") == 0;
-    if (weight && (!good || *at++ != '=' || !take_number(&at, 255, &r->weight) || *at))
-        usage_error("weight: '%s' is not N=W, a server's number and a weight up to 255",
-                    r->argument);
-    if (!weight && (!good || *at))
-        usage_error("%s: '%s' is not the number of a server", r->verb, r->argument);
+    switch (r->verb) {
+    case VERB_ADD:
+        if (!good || *at != '=' || !take_member(r, at + 1))
+            usage_error("add: '%s' is not N=HOST:PORT or N=HOST:PORT:observer, with N from 1 to "
+                        "254",
+                        r->argument);
+        return;
+    case VERB_WEIGHT:
+        if (!good || *at++ != '=' || !take_number(&at, 255, &r->weight) || *at)
+            usage_error("weight: '%s' is not N=W, a server's number and a weight up to 255",
+                        r->argument);
+        return;
+    default:
+        if (!good || *at)
+            usage_error("%s: '%s' is not the number of a server", r->typed, r->argument);
+    }
 }
 
 /* Whether the members are as they are to be, though perhaps not for good yet. */
 static bool is_so(const struct request *r) {
     const struct ensemble *e = &r->now;
     const struct ensemble_member *m = ensemble_member(e, r->id);
-    if (strcmp(r->verb, "transfer") == 0) return e->leader == r->id;
-    if (strcmp(r->verb, "remove") == 0) return !m || (e->server == r->id && e->dismissed);
-    if (strcmp(r->verb, "weight") == 0) return m && m->weight == r->weight;
+    if (r->verb == VERB_TRANSFER) return e->leader == r->id;
+    if (r->verb == VERB_REMOVE) return !m || (e->server == r->id && e->dismissed);
+    if (r->verb == VERB_WEIGHT) return m && m->weight == r->weight;
     return m && r->observer == !m->weight && m->port == r->port && strcmp(m->host, r->host) == 0;
 }
 
 static void check_sense(const struct request *r) {
     const struct ensemble_member *m = ensemble_member(&r->now, r->id);
-    bool adds = strcmp(r->verb, "add") == 0;
+    bool adds = r->verb == VERB_ADD;
     if (r->now.dismissed || !r->now.count)
         system_error("%s: server %d is no member itself; ask one that is, with --at", r->at,
                      r->now.server);
@@ -247,7 +263,7 @@ static void check_sense(const struct request *r) {
         usage_error("server %d is not a member; 'conclave ensemble status' shows who is", r->id);
     if (adds && is_so(r) && !r->now.changing)
         usage_error("server %d at %s:%d is a member already", r->id, r->host, r->port);
-    if (strcmp(r->verb, "transfer") == 0 && !m->weight)
+    if (r->verb == VERB_TRANSFER && !m->weight)
         usage_error("server %d has no vote, and cannot lead", r->id);
 }
 
@@ -256,7 +272,7 @@ static void check_sense(const struct request *r) {
 static void order(struct request *r, bool again) {
     struct bytes path = {0};
     bytes_add(&path, "/ensemble/", 10);
-    bytes_add(&path, r->verb, strlen(r->verb));
+    bytes_add(&path, r->typed, strlen(r->typed));
     bytes_add(&path, "/", 1);
     put_argument(&path, r->argument);
     bytes_add(&path, "", 1);
@@ -273,15 +289,15 @@ static void order(struct request *r, bool again) {
 static void print_done(struct request *r, uint64_t took_ms) {
     char time[32];
     format_duration(time, sizeof time, (double)took_ms * 1000);
-    if (strcmp(r->verb, "add") == 0)
+    switch (r->verb) {
+    case VERB_ADD:
         printf("server %d at %s:%d is a member%s", r->id, r->host, r->port,
                r->observer ? ", and observes" : "");
-    else if (strcmp(r->verb, "remove") == 0)
-        printf("server %d is no longer a member", r->id);
-    else if (strcmp(r->verb, "weight") == 0)
-        printf("server %d has weight %d", r->id, r->weight);
-    else
-        printf("server %d leads in term %" PRIu64, r->id, r->now.term);
+        break;
+    case VERB_REMOVE: printf("server %d is no longer a member", r->id); break;
+    case VERB_WEIGHT: printf("server %d has weight %d", r->id, r->weight); break;
+    default: printf("server %d leads in term %" PRIu64, r->id, r->now.term);
+    }
     printf(" (%s)\n", time);
 }
 
@@ -291,7 +307,7 @@ static _Noreturn void not_in_time(struct request *r, bool looked) {
     format_duration(time, sizeof time, (double)r->timeout_ms * 1000);
     if (!looked) no_answer(r);
     if (!r->now.leader) system_error("not done in %s: the ensemble has no leader", time);
-    if (strcmp(r->verb, "add") == 0 && m && !m->weight && !r->observer)
+    if (r->verb == VERB_ADD && m && !m->weight && !r->observer)
         system_error("not done in %s: server %d is known, but has not caught up; is it running at "
                      "%s:%d, with --join?  It gets its vote when it has, if that is within a "
                      "minute; 'conclave ensemble remove %d' takes it back",
@@ -310,8 +326,7 @@ static void change(struct request *r) {
     for (;;) {
         uint64_t now = fetch_now_ms();
         looked = look(r);
-        bool transfer = strcmp(r->verb, "transfer") == 0;
-        bool settled = transfer || !r->now.changing;
+        bool settled = r->verb == VERB_TRANSFER || !r->now.changing;
         if (looked && settled && is_so(r) && (r->now.leader || r->now.dismissed)) break;
         if (now - begun > r->timeout_ms) not_in_time(r, looked);
         if (looked && settled && r->now.leader && now - ordered > AGAIN_MS) {
@@ -334,9 +349,10 @@ int cmd_ensemble(int argc, char **argv) {
         NULL};
     struct request request = {.at = "127.0.0.1:8080", .timeout_ms = 30000};
     argp_parse(&argp, argc, argv, 0, NULL, &request);
+    take_verb(&request);
     take_argument(&request);
     require_ensemble(&request);
-    if (strcmp(request.verb, "status") != 0)
+    if (request.verb != VERB_STATUS)
         change(&request);
     else if (request.json)
         print_answer(&request);

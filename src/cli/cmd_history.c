@@ -174,6 +174,7 @@ int cmd_history(int argc, char **argv) {
     argp_parse(&argp, argc, argv, 0, NULL, &request);
     if (!request.path) usage_error("history: which file? See conclave history --help");
     history_file_read(&file, request.path);
+    if (file.history.count == file.initials) usage_error("%s: no operations", request.path);
     history_judge(&file.history, &request.rules, &result);
     if (request.json)
         print_json(report_json(&request, &file, &result));

@@ -190,6 +190,22 @@ static bool end_servers(struct up *up, uint64_t now_ms) {
     return !any;
 }
 
+/* None was ever of use, and they will not be: the options are wrong, or the directory. */
+static bool all_failed(const struct up *up) {
+    for (int i = 0; i < up->count; i++) {
+        const struct up_server *s = &up->server[i];
+        if (s->process || s->served || !s->failed) return false;
+    }
+    return true;
+}
+
+static int say_failure(const struct up_server *s) {
+    fprintf(stderr, "conclave: no server could be started; server %d said:\n", s->number);
+    size_t first = s->lines < UP_LINES ? 0 : s->lines - UP_LINES;
+    for (size_t i = first; i < s->lines; i++) fprintf(stderr, "  %s\n", s->line[i % UP_LINES]);
+    return s->failed;
+}
+
 static void run(struct up *up, int signals, bool keys) {
     enum { OWN = 3, TURN_MS = 50 };
     struct pollfd ready[OWN + 3 * UP_SERVERS_MAX];
@@ -198,7 +214,7 @@ static void run(struct up *up, int signals, bool keys) {
     for (;;) {
         uint64_t now = fetch_now_ms();
         if (!up->picture || now - shown_ms >= UP_LOOK_MS) view_show(up, shown_ms = now);
-        if (up->ending && end_servers(up, now)) return;
+        if ((up->ending && end_servers(up, now)) || all_failed(up)) return;
         nfds_t count = 0;
         ready[count++] = (struct pollfd){signals, POLLIN, 0};
         ready[count++] = (struct pollfd){input ? STDIN_FILENO : -1, POLLIN, 0};
@@ -277,9 +293,11 @@ int cmd_up(int argc, char **argv) {
     view_close(up);
     if (keys) tcsetattr(STDIN_FILENO, TCSANOW, &before);
     if (!keeps) nftw(up->data, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    printf("conclave: %d servers have ended%s%s\n", up->count, keeps ? "; their data is in " : "",
-           keeps ? up->data : "");
+    int status = all_failed(up) ? say_failure(&up->server[0]) : EXIT_OK;
+    if (!status)
+        printf("conclave: %d servers have ended%s%s\n", up->count,
+               keeps ? "; their data is in " : "", keeps ? up->data : "");
     dispose(up);
     close(signals);
-    return EXIT_OK;
+    return status;
 }

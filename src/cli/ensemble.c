@@ -23,6 +23,7 @@ static void read_member(const json_t *object, struct ensemble_member *m) {
                                   .weight = small(object, "weight"),
                                   .port = small(object, "port"),
                                   .linked = json_is_true(json_object_get(object, "linked")),
+                                  .learns = json_is_true(json_object_get(object, "learning")),
                                   .has_log = json_object_get(object, "match") != NULL,
                                   .log = number(object, "match")};
     text(object, "host", m->host, sizeof m->host);

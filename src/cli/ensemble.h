@@ -12,6 +12,7 @@ struct ensemble_member {
     int id, weight, port;
     char host[ENSEMBLE_HOST_MAX];
     bool linked;
+    bool learns;  /* is to have a vote, and has not got all yet */
     bool has_log; /* a leader knows that of the others */
     uint64_t log;
     char sending[16];

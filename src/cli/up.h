@@ -34,6 +34,8 @@ struct up_server {
     pid_t process; /* 0: none */
     bool stopped, continued, start_again;
     char ended[64]; /* how it did */
+    int failed;     /* with this status; 0: it did not */
+    bool served;    /* ever */
     struct up_pipe out, log;
     char line[UP_LINES][UP_LINE_MAX]; /* of the log, the newest at (lines - 1) % UP_LINES */
     size_t lines;

@@ -75,7 +75,7 @@ static const struct command {
 } commands[] = {
     {"kill", 'k', true, kill_server},         {"stop", 's', true, stop_server},
     {"continue", 'c', true, continue_server}, {"restart", 'r', false, restart_server},
-    {"start", 0, false, start_server},        {"transfer", 't', false, transfer_to},
+    {"start", 0, false, start_server},        {"transfer", 't', true, transfer_to},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
 

@@ -82,14 +82,16 @@ void server_reap(struct up *up, struct up_server *s) {
     if (!s->process || waitpid(s->process, &status, WNOHANG) != s->process) return;
     s->process = 0;
     s->stopped = false;
+    s->failed = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     fetch_end(&s->fetch);
+    read_pipe(s, &s->out);
     read_pipe(s, &s->log); /* its last words */
     if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
         snprintf(s->ended, sizeof s->ended, "killed");
     else if (WIFSIGNALED(status))
         snprintf(s->ended, sizeof s->ended, "fell: %s", strsignal(WTERMSIG(status)));
-    else if (WEXITSTATUS(status))
-        snprintf(s->ended, sizeof s->ended, "failed, status %d", WEXITSTATUS(status));
+    else if (s->failed)
+        snprintf(s->ended, sizeof s->ended, "failed, status %d", s->failed);
     else
         snprintf(s->ended, sizeof s->ended, "ended");
     if (s->start_again && !up->ending) server_start(up, s);
@@ -119,6 +121,7 @@ static void take_line(struct up_server *s, struct up_pipe *pipe) {
     pipe->part[pipe->used] = 0;
     pipe->used = 0;
     make_plain(pipe->part);
+    s->served |= pipe == &s->out; /* it says only that, and where */
     if (pipe == &s->out)
         note_address(s, pipe->part);
     else

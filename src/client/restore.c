@@ -291,43 +291,42 @@ static int create_missing(struct state *s) {
     return status;
 }
 
-static int write_data(struct state *s) {
+/* Does something to each of these nodes, in order, until that fails. */
+static int for_each(struct state *s, const struct bytes *ids,
+                    int (*act)(struct state *s, node_id id, struct zk_text path)) {
     struct bytes path = {0};
     int status = 0;
-    for (size_t at = 0; at < s->data.used && !status; at += sizeof(node_id)) {
+    for (size_t at = 0; at < ids->used && !status; at += sizeof(node_id)) {
         node_id id;
-        memcpy(&id, s->data.at + at, sizeof id);
-        union zk_request request = {
-            .set_data = {path_in_backup(s, id, &path), node_data(&s->tree->node[id]), -1}};
-        status = change(s, "write", ZK_OP_SET_DATA, &request);
-        s->restore->written++;
+        memcpy(&id, ids->at + at, sizeof id);
+        status = act(s, id, path_in_backup(s, id, &path));
     }
-    if (!status) status = send_batch(s);
     bytes_close(&path);
     return status;
 }
 
-/* Last, for they may forbid what comes before; and one by one, as a multi takes none. */
-static int write_acls(struct state *s) {
-    struct bytes path = {0};
-    int status = 0;
-    for (size_t at = 0; at < s->acls.used && !status; at += sizeof(node_id)) {
-        node_id id;
-        struct zk_in body;
-        int32_t err = 0;
-        memcpy(&id, s->acls.at + at, sizeof id);
-        struct zk_set_acl_request request = {path_in_backup(s, id, &path),
-                                             acl_list(s->tree, s->tree->node[id].acl), -1};
-        say(s, "acl", request.path);
-        s->restore->acls++;
-        if (s->restore->dry_run) continue;
-        client_send(&s->client, ZK_OP_SET_ACL, &request);
-        status = client_receive(&s->client, &err, &body) != 0 ? fail_client(s)
-                 : err                                        ? fail_at(s, request.path, err)
-                                                              : 0;
-    }
-    bytes_close(&path);
-    return status;
+static int write_data(struct state *s, node_id id, struct zk_text path) {
+    union zk_request request = {.set_data = {path, node_data(&s->tree->node[id]), -1}};
+    s->restore->written++;
+    return change(s, "write", ZK_OP_SET_DATA, &request);
+}
+
+static int write_acl(struct state *s, node_id id, struct zk_text path) {
+    struct zk_set_acl_request request = {path, acl_list(s->tree, s->tree->node[id].acl), -1};
+    struct zk_in body;
+    int32_t err;
+    say(s, "acl", path);
+    s->restore->acls++;
+    if (s->restore->dry_run) return 0;
+    client_send(&s->client, ZK_OP_SET_ACL, &request);
+    if (client_receive(&s->client, &err, &body) != 0) return fail_client(s);
+    return err ? fail_at(s, path, err) : 0;
+}
+
+/* ACLs come last, for they may forbid what comes before; and one by one, as a multi takes none. */
+static int write_what_differs(struct state *s) {
+    if (for_each(s, &s->data, write_data) != 0 || send_batch(s) != 0) return -1;
+    return for_each(s, &s->acls, write_acl);
 }
 
 /* ---- All of it ---- */
@@ -337,10 +336,8 @@ static int restore_all(struct state *s) {
         return fail_client(s);
     if (look_at_all(s) != 0) return -1;
     if (s->restore->progress) s->restore->progress(1, 1); /* the bar is gone: lines follow */
-    return delete_surplus(s) != 0 || create_missing(s) != 0 || write_data(s) != 0 ||
-                   write_acls(s) != 0
-               ? -1
-               : 0;
+    bool done = delete_surplus(s) == 0 && create_missing(s) == 0 && write_what_differs(s) == 0;
+    return done ? 0 : -1;
 }
 
 int restore_run(struct restore *restore) {

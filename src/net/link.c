@@ -55,8 +55,8 @@ void links_close(struct links *links) {
 /* ---- Who is where ---- */
 
 const char links_need_proof[] =
-    "links to other machines need certificates or a shared key; without, only loopback addresses "
-    "will do";
+    "links to other machines need certificates or a shared key (--peer-key), or a network that is "
+    "trusted (--insecure); without, only loopback addresses will do";
 
 bool links_may_use(const struct links *links, const struct sockaddr *address) {
     return links->is.tls || links->is.insecure || net_is_loopback(address);
@@ -99,12 +99,18 @@ static struct peer *peer_add(struct links *links, uint64_t id) {
     return peer;
 }
 
-const char *links_set(struct links *links, uint64_t id, const char *host, int32_t port) {
+const char *links_judge(const struct links *links, const char *host, int32_t port) {
     struct sockaddr_storage literal = {0};
-    if (id == links->is.id) return "a server has no link to itself";
     if (port < 1 || port > 65535) return "a port is a number from 1 to 65535";
     bool is_literal = peer_literal(host, port, &literal);
     if (is_literal && !links_may_use(links, (struct sockaddr *)&literal)) return links_need_proof;
+    return NULL;
+}
+
+const char *links_set(struct links *links, uint64_t id, const char *host, int32_t port) {
+    if (id == links->is.id) return "a server has no link to itself";
+    const char *problem = links_judge(links, host, port);
+    if (problem) return problem;
     struct peer *peer = peer_find(links, id);
     if (peer && peer->port == port && strcmp(peer->host, host) == 0) return NULL;
     if (!peer) peer = peer_add(links, id);

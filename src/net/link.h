@@ -62,7 +62,8 @@ struct links_config {
     /* It ended (LINK_BROKEN, after on_up only), or an attempt failed (all others; after each). */
     void (*on_down)(void *owner, uint64_t id, enum link_reason reason);
     /* That server's link to us is here, or has gone.  One that comes while the last is still here
-     * replaces it: that one goes first, and what it had sent and was not read is dropped. */
+     * replaces it: that one goes first, and what it had sent and was not read is dropped.  NULL:
+     * nobody wants to know. */
     void (*on_incoming)(void *owner, uint64_t id, bool here, uint64_t incarnation);
     /* All has been taken by the system, after some had not been at once. */
     void (*on_drained)(void *owner, uint64_t id);
@@ -80,6 +81,8 @@ void links_close(struct links *links);
  * another address: then its link ends without on_down.  A name is looked up at each attempt. */
 const char *links_listen(struct links *links, const char *host, int32_t *port);
 const char *links_set(struct links *links, uint64_t id, const char *host, int32_t port);
+/* What links_set would say of an address, for whoever has to know before. */
+const char *links_judge(const struct links *links, const char *host, int32_t port);
 /* Ends the links to and from that server, without a call back.  It may still dial us again. */
 void links_drop(struct links *links, uint64_t id);
 

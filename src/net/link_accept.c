@@ -56,21 +56,31 @@ void incoming_end(struct incoming *incoming) {
     net_close(&incoming->stream);
 }
 
-static void end_and_tell(struct incoming *incoming) {
-    struct links *links = incoming->links;
-    bool was_known = incoming->known && !incoming->stream.closing;
-    incoming_end(incoming);
-    if (was_known)
-        links->is.on_incoming(links->is.owner, incoming->id, false, incoming->incarnation);
+static void tell(const struct incoming *incoming, bool here) {
+    const struct links *links = incoming->links;
+    if (links->is.on_incoming)
+        links->is.on_incoming(links->is.owner, incoming->id, here, incoming->incarnation);
 }
 
-/* However many come, one line a second. */
+static void end_and_tell(struct incoming *incoming) {
+    bool was_known = incoming->known && !incoming->stream.closing;
+    incoming_end(incoming);
+    if (was_known) tell(incoming, false);
+}
+
+/* However many come, one line a second; and one a minute for who comes again and again. */
 static void say(struct incoming *incoming, const char *what, const char *why) {
     struct links *links = incoming->links;
+    struct refusal *newest = links->refusals;
     uint64_t now = uv_now(links->is.loop);
-    if (links->said && now - links->said_ms < 1000) return;
-    links->said = true;
-    links->said_ms = now;
+    if (newest->why && now - newest->said_ms < 1000) return;
+    for (struct refusal *r = newest; r < newest + REFUSALS && r->why; r++)
+        if (now - r->said_ms < SAID_AGAIN_MS && strcmp(r->why, why) == 0 &&
+            strcmp(r->address, incoming->address) == 0)
+            return;
+    memmove(newest + 1, newest, (REFUSALS - 1) * sizeof *newest);
+    *newest = (struct refusal){.why = why, .said_ms = now};
+    memcpy(newest->address, incoming->address, sizeof newest->address);
     links->is.say("warning", "%s from %s: %s", what, incoming->address, why);
 }
 
@@ -177,7 +187,7 @@ static void welcome(struct incoming *incoming, const struct hello *hello) {
     incoming->next = links->incoming;
     links->incoming = incoming;
     links->incoming_count++;
-    links->is.on_incoming(links->is.owner, incoming->id, true, incoming->incarnation);
+    tell(incoming, true);
     if (!incoming->stream.closing) net_flush(&incoming->stream);
 }
 

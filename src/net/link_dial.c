@@ -58,10 +58,12 @@ static void broke(struct peer *peer) {
 
 /* What does not change is said again after a while. */
 static void say_why(struct peer *peer) {
-    enum { AGAIN_MS = 60000 };
+    static const char *const usual[] = {[LINK_REFUSED] = "nobody listens there",
+                                        [LINK_SILENT] = "no answer",
+                                        [LINK_REJECTED] = "it ended the connection"};
     uint64_t now = uv_now(peer->links->is.loop);
-    const char *why = peer->why ? peer->why : "it ended the connection";
-    if (peer->said && strcmp(peer->said, why) == 0 && now - peer->said_ms < AGAIN_MS) return;
+    const char *why = peer->why ? peer->why : usual[peer->worst];
+    if (peer->said && strcmp(peer->said, why) == 0 && now - peer->said_ms < SAID_AGAIN_MS) return;
     peer->said = why;
     peer->said_ms = now;
     peer->links->is.say("warning", "no link to server %llu at %s:%d: %s",
@@ -71,6 +73,7 @@ static void say_why(struct peer *peer) {
 /* ---- One address after the other ---- */
 
 static void failed_here(struct peer *peer, enum link_reason reason);
+static void not_connected(struct peer *peer, int error);
 
 static void connected(struct net_stream *stream, int error);
 static void secured(struct net_stream *stream, const char *failure);
@@ -99,12 +102,15 @@ static int dial(struct peer *peer, const struct sockaddr *address) {
 }
 
 static void dial_next(struct peer *peer) {
+    enum { REFUSED_OFTEN = 8 }; /* a second or two */
     if (peer->tried < peer->addresses) {
         int error = dial(peer, (struct sockaddr *)&peer->address[peer->tried]);
-        if (error) failed_here(peer, error == UV_ECONNREFUSED ? LINK_REFUSED : LINK_SILENT);
+        if (error) not_connected(peer, error);
         return;
     }
-    if (peer->worst == LINK_REJECTED) say_why(peer);
+    /* A server that has just been started, or is started again, will be there soon. */
+    bool soon = peer->worst == LINK_REFUSED && peer->attempts < REFUSED_OFTEN;
+    if (!soon) say_why(peer);
     try_later(peer, peer->worst);
 }
 
@@ -114,6 +120,11 @@ static void failed_here(struct peer *peer, enum link_reason reason) {
     peer->tried++;
     if (reason > peer->worst) peer->worst = reason;
     dial_next(peer);
+}
+
+static void not_connected(struct peer *peer, int error) {
+    if (error != UV_ECONNREFUSED) peer->why = uv_strerror(error);
+    failed_here(peer, error == UV_ECONNREFUSED ? LINK_REFUSED : LINK_SILENT);
 }
 
 static void rejected(struct peer *peer, const char *why) {
@@ -190,6 +201,7 @@ static void attempt(struct peer *peer) {
     peer->attempts++;
     peer->tried = 0;
     peer->worst = LINK_REFUSED;
+    peer->why = NULL;
     if (!peer_literal(peer->host, peer->port, &peer->address[0])) {
         look_up(peer);
         return;
@@ -218,7 +230,7 @@ static void connected(struct net_stream *stream, int error) {
     struct peer *peer = ((struct outgoing *)stream)->peer;
     struct links *links = peer->links;
     if (error) {
-        failed_here(peer, error == UV_ECONNREFUSED ? LINK_REFUSED : LINK_SILENT);
+        not_connected(peer, error);
         return;
     }
     peer->state = PEER_GREETING;

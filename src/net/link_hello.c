@@ -7,7 +7,7 @@
  * each); little-endian.  What another version says has the same size, magic, version and verdict.
  */
 
-enum { VERSION = 1, VERSION_AT = 6, NUMBERS_AT = 8, VERDICT_AT = 40, CHECKSUM_AT = 44 };
+enum { VERSION = 2, VERSION_AT = 6, NUMBERS_AT = 8, VERDICT_AT = 40, CHECKSUM_AT = 44 };
 static const char magic[] = {'C', 'V', 'P', 'E', 'E', 'R'};
 
 struct hello hello_of(const struct links *links, uint64_t to, enum hello_verdict verdict) {

@@ -43,7 +43,7 @@ uint32_t frame_checksum(const struct frame_header *header, const unsigned char *
 
 /* ---- Outgoing ---- */
 
-enum { PEER_ADDRESSES_MAX = 8 };
+enum { PEER_ADDRESSES_MAX = 8, SAID_AGAIN_MS = 60000 /* what does not change */ };
 
 enum peer_state {
     PEER_WAITING,    /* for the time of the next attempt */
@@ -106,6 +106,15 @@ struct incoming {
     char address[INET6_ADDRSTRLEN];
 };
 
+/* Said of those who came: by the same address for the same reason not again for a while. */
+enum { REFUSALS = 16 };
+
+struct refusal {
+    char address[INET6_ADDRSTRLEN];
+    const char *why; /* NULL: none yet */
+    uint64_t said_ms;
+};
+
 struct listener {
     struct net_listener net;
     struct links *links;
@@ -126,10 +135,9 @@ struct links {
     struct incoming *strangers, **strangers_after; /* the oldest first */
     unsigned incoming_count, stranger_count;
     struct listener *listeners;
-    uv_timer_t patience; /* with the oldest stranger */
-    uint64_t said_ms;    /* of those who came */
-    bool said;
-    unsigned open; /* handles and lookups, each of which needs this memory */
+    uv_timer_t patience;               /* with the oldest stranger */
+    struct refusal refusals[REFUSALS]; /* the newest first */
+    unsigned open;                     /* handles and lookups, each of which needs this memory */
     bool closing, flushing;
 };
 

@@ -284,9 +284,17 @@ const char *tls_failure(const struct net_stream *stream) {
     return stream->tls ? stream->tls->failure : NULL;
 }
 
+/* OpenSSL says that the proof is wrong, and to who gave it that some parameter is. */
+static bool is_other_key(const struct tls_session *session) {
+    int reason = ERR_GET_REASON(ERR_peek_error());
+    return session->shared && (reason == SSL_R_BINDER_DOES_NOT_VERIFY ||
+                               reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER);
+}
+
 static const char *why_broken(const struct tls_session *session) {
     long verdict = SSL_get_verify_result(session->ssl);
     const char *text = ERR_reason_error_string(ERR_peek_error());
+    if (is_other_key(session)) return "the two do not have the same key";
     if (verdict != X509_V_OK && !session->shared) return X509_verify_cert_error_string(verdict);
     return text ? text : "it makes no sense";
 }

@@ -14,6 +14,11 @@ const struct raft_member *raft_member(const struct raft_config *config, uint8_t 
     return place < 0 ? NULL : &config->at[place];
 }
 
+bool raft_has_vote(const struct raft_config *config, uint8_t id) {
+    const struct raft_member *member = raft_member(config, id);
+    return member && member->weight;
+}
+
 bool raft_config_is_sound(const struct raft_config *config) {
     if (config->count > RAFT_MEMBERS_MAX || config->reserved) return false;
     for (uint32_t i = 0; i < config->count; i++) {

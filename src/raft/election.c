@@ -30,14 +30,13 @@ static void forget_leader(struct raft *raft) {
 }
 
 void raft_follow(struct raft *raft, uint64_t term, uint8_t leader, struct raft_out *out) {
+    if (term > raft->term || raft->role == RAFT_LEADER) forget_leader(raft);
     if (term > raft->term) {
         raft->term = term;
         raft->vote = 0;
-        forget_leader(raft);
         out->save_vote = true;
     }
     if (raft->role == RAFT_LEADER) {
-        forget_leader(raft);
         raft->silent = 1;
         out->wait = RAFT_WAIT_TURN;
     }
@@ -154,16 +153,11 @@ static bool is_heard_by_quorum(struct raft *raft) {
     return raft_is_quorum(&raft->config, set);
 }
 
-static bool has_weight(const struct raft *raft, const struct raft_config *config) {
-    const struct raft_member *self = raft_member(config, raft->self);
-    return self && self->weight;
-}
-
 /* Who loses its vote by an entry that is not decided may be the only one who has that entry, and is
  * needed to have it decided. */
 static bool may_stand(const struct raft *raft) {
-    return has_weight(raft, &raft->config) ||
-           (raft->config_index > raft->committed && has_weight(raft, &raft->former));
+    return raft_has_vote(&raft->config, raft->self) ||
+           (raft->config_index > raft->committed && raft_has_vote(&raft->former, raft->self));
 }
 
 void raft_waited(struct raft *raft, struct raft_out *out) {
@@ -213,8 +207,8 @@ void raft_hand_over(struct raft *raft, struct raft_out *out) {
 }
 
 bool raft_transfer(struct raft *raft, uint8_t id, struct raft_out *out) {
-    const struct raft_member *member = raft_member(&raft->config, id);
-    if (raft->role != RAFT_LEADER || id == raft->self || !member || !member->weight) return false;
+    if (raft->role != RAFT_LEADER || id == raft->self || !raft_has_vote(&raft->config, id))
+        return false;
     raft->heir = id;
     out->wait = RAFT_WAIT_SILENCE; /* all of its time */
     raft_hand_over(raft, out);

@@ -202,9 +202,11 @@ bool raft_transfer(struct raft *raft, uint8_t id, struct raft_out *out);
 
 /* ---- What a leader sends ---- */
 
-/* The message that is due for a member, with the most entries that it may carry in `count`; false:
- * none.  The owner may carry fewer, says so in `count`, and then calls raft_sent. */
-bool raft_append_for(const struct raft *raft, uint8_t id, struct raft_message *message);
+/* The message that is due for a member, with the most entries that it may carry in `count`, none of
+ * them behind `last`; false: none.  The owner may carry fewer, says so in `count`, and then calls
+ * raft_sent. */
+bool raft_append_for(const struct raft *raft, uint8_t id, uint64_t last,
+                     struct raft_message *message);
 void raft_sent(struct raft *raft, const struct raft_message *message);
 
 /* ---- Snapshots ---- */
@@ -238,6 +240,7 @@ bool raft_step_toward(const struct raft_config *from, const struct raft_config *
                       struct raft_config *next);
 bool raft_config_is_sound(const struct raft_config *config);
 const struct raft_member *raft_member(const struct raft_config *config, uint8_t id); /* or NULL */
+bool raft_has_vote(const struct raft_config *config, uint8_t id);
 bool raft_is_quorum(const struct raft_config *config, uint32_t set); /* bits by place */
 
 /* ---- Looking ---- */

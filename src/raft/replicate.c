@@ -70,13 +70,14 @@ static bool is_news(uint64_t known, uint64_t index, uint64_t next) {
 }
 
 /* Who is to get a snapshot is asked, when something is due, whether it still needs one. */
-bool raft_append_for(const struct raft *raft, uint8_t id, struct raft_message *m) {
+bool raft_append_for(const struct raft *raft, uint8_t id, uint64_t last, struct raft_message *m) {
     int place = raft_place(&raft->config, id);
     if (raft->role != RAFT_LEADER || place < 0 || id == raft->self) return false;
     const struct raft_peer *peer = &raft->peer[place];
     bool asks = peer->mode == RAFT_SNAPSHOT;
     uint64_t next = asks ? raft->base + 1 : peer->next;
-    bool entries = !asks && next <= raft->last;
+    if (last > raft->last) last = raft->last;
+    bool entries = !asks && next <= last;
     uint64_t pledge = last_decided(raft, 1u << place);
     bool news =
         peer->mode == RAFT_STREAM && (is_news(raft_peer_decided(peer), raft->committed, next) ||
@@ -95,7 +96,7 @@ bool raft_append_for(const struct raft *raft, uint8_t id, struct raft_message *m
                                .round = raft->round};
     if (!entries && !peer->due) m->flags |= RAFT_NEWS;
     if (!entries) return true;
-    uint64_t count = end_of_run(raft, next) - next;
+    uint64_t end = end_of_run(raft, next), count = (end <= last ? end : last + 1) - next;
     m->entries_term = raft_term_of(raft, next);
     m->count = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
     return true;
@@ -139,8 +140,7 @@ void raft_decide(struct raft *raft, struct raft_out *out) {
     uint64_t before = raft->committed;
     raft->committed = last_decided(raft, 0);
     if (raft->committed == before || raft->committed < raft->config_index) return;
-    const struct raft_member *self = raft_member(&raft->config, raft->self);
-    if (self && self->weight) return;
+    if (raft_has_vote(&raft->config, raft->self)) return;
     /* The others have decided that it is no longer one of those who vote. */
     uint8_t heir = raft_best_heir(raft);
     if (heir) raft_add_message(raft, out, RAFT_CAMPAIGN, heir);
@@ -268,8 +268,8 @@ bool raft_append(struct raft *raft, const struct raft_message *m, const struct r
 /* ---- Both ---- */
 
 void raft_saved(struct raft *raft, uint64_t index, uint64_t term, struct raft_out *out) {
-    if (index <= raft->saved || index > raft->last) return;
-    if (raft_term_of(raft, index) != term) return; /* it has been replaced meanwhile */
+    index = last_agreement(raft, index, term); /* its end may have been replaced meanwhile */
+    if (index <= raft->saved || raft_term_of(raft, index) != term) return;
     raft->saved = index;
     if (raft->role == RAFT_LEADER) {
         int place = raft_place(&raft->config, raft->self);

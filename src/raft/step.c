@@ -81,8 +81,7 @@ static void set_right(struct raft *raft, const struct raft_message *m, struct ra
 
 static bool campaign_is_asked_for(struct raft *raft, const struct raft_message *m,
                                   struct raft_out *out) {
-    const struct raft_member *self = raft_member(&raft->config, raft->self);
-    if (raft->role == RAFT_LEADER || !self || !self->weight) return false;
+    if (raft->role == RAFT_LEADER || !raft_has_vote(&raft->config, raft->self)) return false;
     if (raft->leader && raft->leader != m->from) return false;
     raft_campaign(raft, true, out);
     return true;
@@ -156,6 +155,7 @@ void raft_check(const struct raft *raft) {
         cv_assert(peer->match < peer->next && peer->next <= raft->last + 1);
         cv_assert(peer->mode == RAFT_SNAPSHOT || peer->next > raft->base);
     }
-    /* 6. A round is answered after it has begun. */
+    /* 6. A round is answered after it has begun; nothing is pledged that is not there. */
     cv_assert(raft->confirmed <= raft->round);
+    cv_assert(!leads || raft->pledge <= raft->last);
 }

@@ -263,7 +263,7 @@ static void conclude(struct explorer *x, uint32_t place) {
     bool is_new;
     for (uint32_t i = 0; i < x->out.messages; i++) post(x, &x->out.message[i]);
     for (uint8_t id = 1; id <= EXPLORE_NODES; id++)
-        while (raft_append_for(&x->raft, id, &m)) {
+        while (raft_append_for(&x->raft, id, UINT64_MAX, &m)) {
             if (m.count) m.other = m.pledge = 0; /* what is decided is told by itself */
             raft_sent(&x->raft, &m);
             if (!x->bounds->pledges) m.pledge = 0;

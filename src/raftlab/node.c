@@ -156,7 +156,7 @@ static void replicate(struct lab *lab, struct lab_node *node) {
     for (uint8_t id = 1; id <= lab->nodes; id++) {
         struct raft_message m;
         if (!lab->still && rng_below(&lab->rng, 8) == 0) continue; /* it can take no more now */
-        while (raft_append_for(&node->raft, id, &m)) {
+        while (raft_append_for(&node->raft, id, UINT64_MAX, &m)) {
             m.count = together(lab, node, m.index + 1, m.count);
             m.kind =
                 m.count && lab_entry(&node->log, m.index + 1)->config ? RAFT_CONFIG : RAFT_NORMAL;

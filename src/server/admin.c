@@ -40,8 +40,7 @@ static json_t *text_of(struct zk_text text) { return json_stringn(text.at, (size
 static void ruok(const struct server *s, json_t *to) { (void)s, (void)to; }
 
 static void is_read_only(const struct server *s, json_t *to) {
-    (void)s;
-    json_object_set_new(to, "read_only", json_false());
+    json_object_set_new(to, "read_only", json_boolean(replica_is_lost(s)));
 }
 
 static void configuration(const struct server *s, json_t *to) {
@@ -99,7 +98,7 @@ static void server_stats(const struct server *s, json_t *to) {
     set_number(stats, "uptime", (uint64_t)(s->now_ms - s->started_ms));
     set_number(stats, "auth_failed_count", s->statistics.auth_failed);
     set_text(to, "version", REPORT_VERSION);
-    json_object_set_new(to, "read_only", json_false());
+    is_read_only(s, to);
     json_object_set_new(to, "server_stats", stats);
     json_object_set_new(to, "client_response", response_sizes(s));
     set_number(to, "node_count", s->tree.nodes);
@@ -322,7 +321,7 @@ static const char *const roles[] = {[RAFT_FOLLOWER] = "follower",
 
 /* What a leader knows of the others it says of them; a follower knows of its links only. */
 static json_t *member_of(const struct server *s, const struct raft_member *member,
-                         const struct settings_member *address) {
+                         const struct settings_member *address, bool learns) {
     static const char *const modes[] = {
         [RAFT_PROBE] = "probing", [RAFT_STREAM] = "streaming", [RAFT_SNAPSHOT] = "snapshot"};
     const struct raft *raft = &s->replica.raft;
@@ -333,6 +332,7 @@ static json_t *member_of(const struct server *s, const struct raft_member *membe
     set_number(object, "weight", member->weight);
     if (address) set_text(object, "host", address->host);
     if (address) set_number(object, "port", (uint64_t)address->peer_port);
+    json_object_set_new(object, "learning", json_boolean(learns));
     json_object_set_new(object, "linked", json_boolean(self || s->replica.up[member->id]));
     if (raft->role != RAFT_LEADER || !peer) return object;
     set_number(object, "match", self ? raft->saved : peer->match);
@@ -343,14 +343,20 @@ static json_t *member_of(const struct server *s, const struct raft_member *membe
 json_t *admin_ensemble(const struct server *s) {
     const struct replica *r = &s->replica;
     struct settings *named = malloc(sizeof *named);
-    struct raft_config config;
+    struct raft_config config, goal = {0};
+    const struct bytes *aimed_at = &r->goal.members.text;
     char why[256];
     json_t *object = json_object(), *members = json_array();
     cv_assert(named);
+    if (change_is_under_way(s))
+        members_read(aimed_at->at, aimed_at->used, &goal, named, why, sizeof why);
     members_read(r->members.text.at, r->members.text.used, &config, named, why, sizeof why);
     for (uint32_t i = 0; i < r->raft.config.count; i++) {
         const struct raft_member *member = &r->raft.config.at[i];
-        json_array_append_new(members, member_of(s, member, settings_member(named, member->id)));
+        const struct raft_member *later = raft_member(&goal, member->id);
+        bool learns = !member->weight && later && later->weight;
+        json_array_append_new(members,
+                              member_of(s, member, settings_member(named, member->id), learns));
     }
     set_number(object, "server", r->raft.self);
     set_text(object, "mode", report_mode(s));

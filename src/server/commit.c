@@ -4,6 +4,10 @@
 
 /* ---- Putting forward ---- */
 
+enum { AROUND_A_REQUEST = 1024 }; /* the rest of its entry, and of the message that brings it */
+_Static_assert(SETTINGS_PACKET_MAX + CONNECTION_IDENTITIES_MAX + AROUND_A_REQUEST <= LINK_FRAME_MAX,
+               "other servers can be told of everything that a client can ask for");
+
 static struct pending *add_pending(struct server *s) {
     if (s->pending_count == s->pending_room) { /* a power of two */
         size_t room = s->pending_room ? 2 * s->pending_room : 256;

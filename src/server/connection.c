@@ -81,7 +81,8 @@ bool connection_add_identity(struct connection *c, const char *scheme, struct zk
     struct zk_client known, added = {zk_text_of(scheme), id};
     for (struct zk_clients left = connection_identities(c); zk_clients_next(&left, &known);)
         if (zk_text_equal(known.scheme, added.scheme) && zk_text_equal(known.user, added.user))
-            return false;
+            return true;
+    if (c->identities.used + zk_size_client(&added) > CONNECTION_IDENTITIES_MAX) return false;
     zk_write_client(&c->identities, &added);
     c->identity_count++;
     return true;
@@ -351,6 +352,7 @@ void connection_end(struct connection *c) {
 
 void connection_end_after(struct connection *c) {
     if (c->stream.closing) return;
+    if (c->state != CONNECTION_ENDING) c->ending_ms = c->server->now_ms;
     c->state = CONNECTION_ENDING;
     net_close_after(&c->stream);
 }
@@ -389,6 +391,21 @@ static bool is_too_many(const struct server *s, const char *address) {
     return most && same >= most;
 }
 
+/* The lowest number that is free is taken, so one above these says that all of them are used.  The
+ * rest is for files, other servers and HTTP, without which nobody would be served. */
+static bool is_beyond_descriptors(struct server *s, const struct connection *c) {
+    enum { SAY_MS = 60000 };
+    uv_os_fd_t own;
+    if (uv_fileno((const uv_handle_t *)&c->stream.tcp, &own) != 0 || own < s->client_descriptors)
+        return false;
+    if (!s->descriptors_said_ms || s->now_ms - s->descriptors_said_ms >= SAY_MS) {
+        s->descriptors_said_ms = s->now_ms;
+        server_say("warning", "connections are refused: only %d open files are for them",
+                   s->client_descriptors);
+    }
+    return true;
+}
+
 static uint32_t take_number(struct server *s) {
     if (s->free_numbers) return s->free_number[--s->free_numbers];
     s->connection =
@@ -410,7 +427,9 @@ static void accept_one(struct net_listener *listener, bool with_tls) {
     server_read_clock(s);
     int error = net_accept(listener, &c->stream);
     read_address(c);
-    if (error || is_too_many(s, c->address) || (with_tls && !tls_begin(s->tls, &c->stream))) {
+    bool refused = error || s->leaving_us || is_beyond_descriptors(s, c) ||
+                   is_too_many(s, c->address) || (with_tls && !tls_begin(s->tls, &c->stream));
+    if (refused) {
         s->statistics.refused++;
         c->state = CONNECTION_ENDING;
         net_close(&c->stream);

@@ -34,7 +34,8 @@ static void answer(struct server *s, const struct fresh_asked *asked) {
 
 void fresh_asked(struct server *s, uint8_t from, uint64_t number) {
     struct replica *r = &s->replica;
-    struct fresh_asked asked = {.number = number, .index = raft_read_index(&r->raft), .from = from};
+    struct fresh_asked asked = {
+        .number = number, .index = raft_read_index(&r->raft), .term = r->raft.term, .from = from};
     if (!raft_may_read(&r->raft)) return; /* not yet, or no longer: it is asked again */
     if (has_lease(s)) {
         answer(s, &asked);
@@ -52,7 +53,7 @@ static void answer_confirmed(struct server *s) {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < r->fresh.count; i++) {
         struct fresh_asked *asked = &r->fresh.asked_by[i];
-        if (!replica_leads(s)) continue;
+        if (!replica_leads(s) || asked->term != r->raft.term) continue;
         if (asked->round <= r->raft.confirmed)
             answer(s, asked);
         else

@@ -1,6 +1,7 @@
 #include "server/http.h"
 
 #include <microhttpd.h>
+#include <strings.h>
 #include <unistd.h>
 
 #include "server/admin.h"
@@ -78,6 +79,23 @@ static struct page page_of(const struct server *s, const char *path) {
     return answer ? in_json(answer) : in_words(MHD_HTTP_NOT_FOUND, "not found; / has a list");
 }
 
+/* Whether a request was meant for this machine.  A page from elsewhere may have given its own name
+ * our address, but then it asks for that name. */
+static bool is_own_name(const char *host) {
+    char name[INET6_ADDRSTRLEN];
+    struct sockaddr_storage address = {0};
+    if (!host) return true; /* no browser */
+    bool brackets = *host == '[';
+    size_t size = strcspn(host += brackets, brackets ? "]" : ":");
+    if (size >= sizeof name) return false;
+    memcpy(name, host, size);
+    name[size] = 0;
+    if (strcasecmp(name, "localhost") == 0) return true;
+    return (uv_ip4_addr(name, 0, (struct sockaddr_in *)&address) == 0 ||
+            uv_ip6_addr(name, 0, (struct sockaddr_in6 *)&address) == 0) &&
+           net_is_loopback((struct sockaddr *)&address);
+}
+
 /* /ensemble/VERB/ARGUMENT: what changes something is asked for by a person on this machine, and not
  * by a page that a browser happens to show, which cannot send that header. */
 static struct page command(struct server *s, struct MHD_Connection *connection, const char *path) {
@@ -85,12 +103,13 @@ static struct page command(struct server *s, struct MHD_Connection *connection, 
     const union MHD_ConnectionInfo *peer =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const char *header = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Conclave");
-    char verb[16], why[256];
+    const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
+    char verb[16], why[512];
     const char *argument =
         strncmp(path, prefix, strlen(prefix)) == 0 ? strchr(path + strlen(prefix), '/') : NULL;
     size_t size = argument ? (size_t)(argument - path) - strlen(prefix) : 0;
     if (!argument || size >= sizeof verb) return in_words(MHD_HTTP_NOT_FOUND, "not found");
-    if (!header || !peer || !net_is_loopback(peer->client_addr))
+    if (!header || !is_own_name(host) || !peer || !net_is_loopback(peer->client_addr))
         return in_words(MHD_HTTP_FORBIDDEN, "only 'conclave ensemble' on this machine may do that");
     memcpy(verb, path + strlen(prefix), size);
     verb[size] = 0;

@@ -1,5 +1,5 @@
 /* What a server says of itself, over HTTP: metrics, status, and the commands of ZooKeeper's
- * AdminServer.  It is for reading only, and on the server's own loop. */
+ * AdminServer; and a person's commands to the ensemble.  It is on the server's own loop. */
 #ifndef CV_SERVER_HTTP_H
 #define CV_SERVER_HTTP_H
 

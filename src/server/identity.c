@@ -24,8 +24,8 @@ static bool prove_digest(struct connection *c, struct zk_text secret) {
     bool good = secret.size >= 0 && digest_of(secret, &digest);
     struct zk_text id = {(const char *)digest.at, (int32_t)digest.used};
     if (good && *super && zk_text_equal(id, zk_text_of(super)))
-        connection_add_identity(c, "super", (struct zk_text){"", 0});
-    if (good) connection_add_identity(c, "digest", id);
+        good = connection_add_identity(c, "super", (struct zk_text){"", 0});
+    if (good) good = connection_add_identity(c, "digest", id);
     bytes_close(&digest);
     return good;
 }

@@ -100,10 +100,9 @@ void install_turn(struct server *s) {
                      raft->peer[i].mode == RAFT_SNAPSHOT;
         if (!wants && !s->replica.install) continue;
         struct outgoing *to = &install_of(s)->to[id];
-        if (!wants) {
-            close_outgoing(to);
-            continue;
-        }
+        /* It may have one already that the entries in memory do not go on from. */
+        if (!wants || (to->open && to->file.index <= raft->peer[i].match)) close_outgoing(to);
+        if (!wants) continue;
         bool waits = to->sent_us && s->clock_us - to->sent_us < AGAIN_MS * 1000;
         if (!waits && (to->open || open_outgoing(s, to))) send_chunk(s, id, to);
     }
@@ -180,13 +179,16 @@ static void chunk_came(struct server *s, const struct raft_message *m, const uns
             return;
         }
     }
-    if (failed) server_say("error", "a snapshot that is coming: %s", from->message);
+    if (failed) { /* without an answer it comes again, but not at once */
+        server_say("error", "a snapshot that is coming: %s", from->message);
+        return;
+    }
     struct raft_message answer = {.type = RAFT_CHUNKED,
                                   .from = s->replica.raft.self,
                                   .to = m->from,
                                   .term = s->replica.raft.term,
                                   .index = m->index,
-                                  .other = install->receiving ? from->offset : 0};
+                                  .other = from->offset};
     peers_send(s, &answer);
 }
 

@@ -6,7 +6,7 @@ _Static_assert(sizeof(struct raft_message) == 72, "without padding");
 
 enum peer_frame {
     PEER_RAFT = 1, /* a message of the core, then its entries */
-    PEER_FORWARD,  /* the leader's term, then entries for it to put forward */
+    PEER_FORWARD,  /* its term, the last number decided, then entries to put forward */
     PEER_TOUCH,    /* sessions that have been heard of */
     PEER_ASK,      /* what is decided?  The question's number */
     PEER_ANSWER,   /* that number, and an index */
@@ -53,33 +53,28 @@ static bool is_enough(const struct replica *r, uint8_t id) {
  * nobody waits for their disks.  But not for long: see replica_be_patient. */
 static uint64_t last_for(const struct replica *r, uint8_t id) {
     const struct raft_peer *peer = raft_peer(&r->raft, id);
-    bool at_once = r->for_all >= peer->next || r->came_from[id] >= peer->next;
+    bool at_once = r->for_all >= peer->next || r->came_from[id].index >= peer->next;
     if (peer->mode != RAFT_STREAM || peer->due || r->hurry || at_once) return r->raft.last;
     return r->raft.committed;
 }
 
-/* Nothing but news for a server none of whose clients waits for it: what is decided comes last, and
- * no pledge before that. */
+/* None of that server's clients waits for it: what is decided comes last, and no pledge before. */
 static bool can_wait(const struct replica *r, const struct raft_message *m, bool urgent_only) {
     uint64_t decided = raft_peer_decided(raft_peer(&r->raft, m->to));
-    if (!(m->flags & RAFT_NEWS) || decided < r->came_from[m->to]) return false;
-    return urgent_only || decided >= r->raft.committed;
+    if (decided < r->came_from[m->to].index) return false;
+    if (m->count) return urgent_only && m->index + m->count <= r->raft.committed;
+    return m->flags & RAFT_NEWS && (urgent_only || decided >= r->raft.committed);
 }
 
 static void replicate_to(struct server *s, uint8_t id, bool urgent_only) {
     struct replica *r = &s->replica;
+    const struct raft_peer *peer = raft_peer(&r->raft, id);
     struct raft_message m;
     struct raft_batch batch;
-    while (!has_too_much(s, raft_peer(&r->raft, id), id) && raft_append_for(&r->raft, id, &m)) {
+    while (!has_too_much(s, peer, id) && raft_append_for(&r->raft, id, last_for(r, id), &m)) {
         if (can_wait(r, &m, urgent_only)) return;
         if (m.count) {
-            uint64_t last = last_for(r, id);
-            if (last < r->raft.last && urgent_only) return;
-            if (last <= m.index) {
-                replica_be_patient(s);
-                return;
-            }
-            size_t bytes = window_span(&r->log, m.index + 1, last);
+            size_t bytes = window_span(&r->log, m.index + 1, m.index + m.count);
             window_read(&r->log, m.index + 1, bytes < APPEND_MAX ? bytes : APPEND_MAX, &batch);
             m.kind = (uint8_t)batch.kind;
             m.count = batch.count;
@@ -89,6 +84,7 @@ static void replicate_to(struct server *s, uint8_t id, bool urgent_only) {
         }
         raft_sent(&r->raft, &m);
     }
+    if (peer->next <= r->raft.last && last_for(r, id) < r->raft.last) replica_be_patient(s);
 }
 
 void peers_replicate(struct server *s, bool urgent_only) {
@@ -108,7 +104,7 @@ bool peers_forward(struct server *s, const struct raft_batch *batch) {
     if (!peers_can_forward(s)) return false;
     struct bytes *out = link_begin(r->links, r->raft.leader, PEER_FORWARD);
     if (!out) return false;
-    bytes_add(out, &r->raft.term, sizeof r->raft.term);
+    bytes_add(out, (uint64_t[]){r->raft.term, r->outbox.after}, 2 * sizeof(uint64_t));
     bytes_add(out, batch->bytes, batch->size);
     link_end(r->links, r->raft.leader);
     return true;
@@ -173,6 +169,21 @@ static struct raft_batch from_index(struct raft_batch batch, uint64_t index) {
     return batch;
 }
 
+/* Who does not have what it once said to have durable has lost its data.  It must not be given them
+ * again: others may have been elected without an entry that it voted for. */
+static void note_loss(struct server *s, const struct raft_message *m) {
+    struct replica *r = &s->replica;
+    const struct raft_peer *peer = raft_peer(&r->raft, m->from);
+    bool lost = m->type == RAFT_APPENDED && m->flags & RAFT_REJECTED && replica_leads(s) && peer &&
+                m->term == r->raft.term && peer->mode == RAFT_PROBE && m->other + 1 == peer->next &&
+                m->index < peer->match;
+    if (!lost || r->came_from[m->from].lost) return;
+    r->came_from[m->from].lost = true;
+    server_say("error",
+               "server %u has lost its data: remove it, and let it join under a new number",
+               m->from);
+}
+
 /* False: no server of an ensemble would have sent it. */
 static bool take_message(struct server *s, uint64_t from, const unsigned char *bytes, size_t size) {
     struct replica *r = &s->replica;
@@ -192,6 +203,7 @@ static bool take_message(struct server *s, uint64_t from, const unsigned char *b
     bool is_config = m.type == RAFT_APPEND && m.kind == RAFT_CONFIG;
     if (m.from != from || !is_whole(&batch)) return false;
     if (is_config && !members_read_entry(&batch, &config, &members)) return false;
+    note_loss(s, &m);
     if (!raft_receive(&r->raft, &m, is_config ? &config : NULL, &out)) return false;
     if (r->dismissed && m.from == r->raft.leader) change_readmitted(s);
     if (out.take) {
@@ -205,28 +217,38 @@ static bool take_message(struct server *s, uint64_t from, const unsigned char *b
     return true;
 }
 
-/* Entries that the clients of another server ask for. */
+/* Entries that the clients of another server ask for: the next numbers of those that have come in
+ * this term.  What came before is in the log, and what is behind a gap will come again with it; all
+ * up to `after` its sender has seen decided. */
 static bool take_forwarded(struct server *s, uint64_t from, const unsigned char *bytes,
                            size_t size) {
-    struct raft_batch batch = {.bytes = bytes + sizeof(uint64_t), .size = size - sizeof(uint64_t)};
+    struct forwarded {
+        uint64_t term, after;
+    } frame;
+    struct raft_batch batch = {.bytes = bytes + sizeof frame, .size = size - sizeof frame};
     struct raft_entry entry;
     struct tree_entry parts;
     struct replica *r = &s->replica;
-    uint64_t term;
-    if (size < sizeof term) return false;
-    memcpy(&term, bytes, sizeof term);
+    struct came_from *came = &r->came_from[from];
+    if (size < sizeof frame) return false;
+    memcpy(&frame, bytes, sizeof frame);
     /* To the leader that it was, or is not yet: its sender notices, and puts it forward again. */
-    if (term != r->raft.term || !replica_leads(s)) return true;
+    if (frame.term != r->raft.term || !replica_can_lead_more(s)) return true;
     bool for_all = !is_enough(r, (uint8_t)from);
     size_t at = 0;
+    server_wake(s);
     while (raft_next(&batch, &at, &entry)) {
         struct zk_in in = zk_in_of(entry.bytes, entry.size);
         if (!tree_read_entry(&in, &parts) || tree_server_of(parts.life) != from) return false;
+        if (came->life != parts.life || came->number < frame.after)
+            came->life = parts.life, came->number = frame.after;
+        if (parts.number <= came->number) continue;
+        if (parts.number > came->number + 1) return true;
         if (!replica_lead_entry(s, entry.bytes, entry.size)) return true;
-        r->came_from[from] = r->raft.last;
+        came->number = parts.number;
+        came->index = r->raft.last;
         if (for_all) r->for_all = r->raft.last;
     }
-    server_wake(s);
     return at == batch.size;
 }
 
@@ -298,6 +320,7 @@ static void link_up(void *owner, uint64_t id) {
     struct server *s = owner;
     s->replica.up[id] = true;
     raft_found(&s->replica.raft, (uint8_t)id);
+    replica_note_leader(s);
     server_wake(s);
 }
 
@@ -309,11 +332,8 @@ static void link_down(void *owner, uint64_t id, enum link_reason reason) {
     if (reason == LINK_BROKEN) raft_lost(&s->replica.raft, (uint8_t)id);
     if (reason == LINK_REFUSED) raft_gone(&s->replica.raft, (uint8_t)id, &out);
     if (s->replica.raft.leader == id) s->replica.fed = s->replica.outbox.after;
+    replica_note_leader(s);
     replica_perform(s, &out);
-}
-
-static void link_came(void *owner, uint64_t id, bool here, uint64_t incarnation) {
-    (void)owner, (void)id, (void)here, (void)incarnation;
 }
 
 static void link_drained(void *owner, uint64_t id) {
@@ -322,6 +342,13 @@ static void link_drained(void *owner, uint64_t id) {
 }
 
 /* ---- Who they are ---- */
+
+/* One that was typed is the user's to correct; one that the data brings must not keep a server from
+ * starting, for the others would miss it. */
+static bool was_typed(struct server *s, const struct settings_member *m) {
+    const struct settings_member *typed = settings_member(&s->settings, m->id);
+    return typed && typed->peer_port == m->peer_port && strcmp(typed->host, m->host) == 0;
+}
 
 bool peers_update(struct server *s) {
     struct replica *r = &s->replica;
@@ -340,8 +367,10 @@ bool peers_update(struct server *s) {
             if (named->members[i].id == (int32_t)id) m = &named->members[i];
         if (id == r->raft.self) continue;
         const char *problem = m ? links_set(r->links, id, m->host, m->peer_port) : NULL;
-        if (problem) server_say("error", "server %u at %s: %s", id, m->host, problem);
-        all_good &= !problem;
+        bool fatal = problem && was_typed(s, m);
+        if (problem)
+            server_say(fatal ? "error" : "warning", "server %u at %s: %s", id, m->host, problem);
+        all_good &= !fatal;
         if (!m && r->linked[id]) {
             if (replica_leads(s)) send_numbers(s, (uint8_t)id, PEER_DISMISS, NULL, 0);
             peers_flush(s);
@@ -388,7 +417,6 @@ int peers_open(struct server *s) {
                                   .on_frame = frame_came,
                                   .on_up = link_up,
                                   .on_down = link_down,
-                                  .on_incoming = link_came,
                                   .on_drained = link_drained};
     r->links = links_open(&config);
     const char *problem = links_listen(r->links, self->host, &self->peer_port);

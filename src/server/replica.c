@@ -105,16 +105,23 @@ static void follow_members(struct server *s) {
     peers_update(s);
 }
 
-static void leader_changed(struct server *s) {
+void replica_note_leader(struct server *s) {
     struct replica *r = &s->replica;
-    r->leader_said = r->raft.leader;
-    r->term_said = r->raft.term;
-    if (r->raft.leader) {
+    if (replica_leads(s) || r->up[r->raft.leader]) {
         if (r->leaderless_us) sessions_with_leader(s);
         r->leaderless_us = 0;
     } else if (!r->leaderless_us) {
         r->leaderless_us = s->clock_us;
     }
+}
+
+static void leader_changed(struct server *s) {
+    struct replica *r = &s->replica;
+    r->leader_said = r->raft.leader;
+    r->term_said = r->raft.term;
+    replica_note_leader(s);
+    memset(r->came_from, 0, sizeof r->came_from);
+    r->for_all = r->raft.last;
     r->fed = r->outbox.after;
     if (is_alone(s)) return;
     if (!r->raft.leader)
@@ -145,7 +152,9 @@ void replica_perform(struct server *s, const struct raft_out *out) {
 static void patience_ended(uv_timer_t *timer) {
     struct server *s = timer->data;
     struct replica *r = &s->replica;
-    r->hurry = (replica_leads(s) ? r->raft.committed : r->raft.saved) < r->patient_for;
+    uint64_t done = r->raft.saved;
+    if (replica_leads(s) && r->raft.committed < done) done = r->raft.committed;
+    r->hurry = done < r->patient_for;
     server_wake(s);
 }
 
@@ -153,6 +162,7 @@ void replica_be_patient(struct server *s) {
     struct replica *r = &s->replica;
     if (uv_is_active((uv_handle_t *)&r->patience)) return;
     r->patient_for = r->raft.last;
+    uv_update_time(&s->loop);
     uv_timer_start(&r->patience, patience_ended, PATIENCE_MS, 0);
 }
 
@@ -187,6 +197,12 @@ static void lead_batch(struct server *s, const struct raft_batch *batch) {
     }
 }
 
+bool replica_can_lead_more(const struct server *s) {
+    const struct replica *r = &s->replica;
+    return replica_leads(s) && !r->raft.heir &&
+           window_span(&r->log, r->applied + 1, r->raft.last) <= UNAPPLIED_MAX;
+}
+
 static void feed(struct server *s) {
     struct replica *r = &s->replica;
     struct raft_batch batch;
@@ -201,8 +217,7 @@ static void feed(struct server *s) {
             if (!peers_forward(s, &batch)) return;
             r->fed += batch.count;
         } else {
-            size_t unapplied = window_span(&r->log, r->applied + 1, r->raft.last);
-            if (r->raft.heir || unapplied > UNAPPLIED_MAX) return;
+            if (!replica_can_lead_more(s)) return;
             lead_batch(s, &batch);
         }
     }
@@ -315,8 +330,8 @@ static bool save(struct server *s) {
 bool replica_has_work(const struct server *s) {
     const struct replica *r = &s->replica;
     bool to_save = !s->saving && r->raft.saved < r->raft.last && !may_save_later(s);
-    bool to_feed = r->raft.leader && !r->raft.heir && r->fed < window_last(&r->outbox) &&
-                   (replica_leads(s) || peers_can_forward(s));
+    bool to_feed = r->raft.leader && r->fed < window_last(&r->outbox) &&
+                   (replica_leads(s) ? replica_can_lead_more(s) : peers_can_forward(s));
     return to_save || to_feed || r->applied < r->raft.committed || fresh_has_work(s);
 }
 
@@ -422,6 +437,6 @@ void replica_close(struct server *s) {
     window_close(&r->outbox);
     bytes_close(&r->members.text);
     bytes_close(&r->former.text);
-    bytes_close(&r->goal.text);
+    bytes_close(&r->goal.members.text);
     install_close(s);
 }

@@ -38,10 +38,18 @@ struct members {       /* as text, and hashed; those in force */
     uint64_t mark;
 };
 
+struct goal {               /* of a change; see change.c */
+    struct members members; /* what they are to be; empty: as they are */
+    uint64_t step_us;       /* when there last was a step towards it */
+    uint64_t term, said;    /* when it was last put forward; when this server did so again */
+    bool is_old;            /* it was given up, or there has been another leader since */
+    int32_t error;          /* how the last change ended */
+};
+
 enum { FRESH_ROUNDS = 64, FRESH_ASKED_MAX = 256 };
 
 struct fresh_asked { /* of a leader: what is decided, who asks, and when the answer is certain */
-    uint64_t number, index, round;
+    uint64_t number, index, term, round;
     uint8_t from;
 };
 
@@ -56,6 +64,12 @@ struct fresh {             /* reads that are to be as new as any write before th
     uint64_t begun_us[FRESH_ROUNDS]; /* when rounds began */
 };
 
+struct came_from {         /* what a server has put forward in this term */
+    uint64_t life, number; /* of its last entry: see struct tree_origin */
+    uint64_t index;        /* that it has here */
+    bool lost;             /* it was said that this server has lost its data */
+};
+
 struct replica {
     struct raft raft;
     struct window log;      /* entries that are not applied, and some before them, for others */
@@ -67,21 +81,17 @@ struct replica {
     uint64_t base_term; /* at the start: of the entry before those in memory */
     struct vote vote;
     struct members members, former;
-    struct members goal; /* what the members are to be; empty: as they are; see change.c */
-    uint64_t goal_us;    /* when there last was a step towards it */
-    uint64_t goal_term, goal_said; /* when it was last put forward; when this server did so again */
-    bool goal_is_old;              /* there has been another leader since */
-    int32_t goal_error;            /* how the last change ended */
-    bool dismissed;                /* the leader said that this server is no member any more */
-    struct links *links;           /* NULL: alone */
-    uint64_t came_from[SETTINGS_ID_MAX + 1]; /* of a leader: the last entry from each server */
+    struct goal goal;
+    bool dismissed;      /* the leader said that this server is no member any more */
+    struct links *links; /* NULL: alone */
+    struct came_from came_from[SETTINGS_ID_MAX + 1]; /* of a leader: by server */
     uint64_t for_all; /* of a leader: the last entry that all others are to get at once */
     bool linked[SETTINGS_ID_MAX + 1], up[SETTINGS_ID_MAX + 1]; /* by server: set; ready */
     uint8_t leader_said;                                       /* in the log for people */
     uint64_t term_said;
-    uint64_t leaderless_us; /* since when; 0: there is one */
+    uint64_t leaderless_us; /* since when; 0: there is one, and it can be reached */
     uv_timer_t wait, beat, patience;
-    uint64_t patient_for; /* of a leader: that this is decided; else: that it is saved */
+    uint64_t patient_for; /* that this is saved; of a leader: and decided */
     bool hurry;           /* that has taken too long */
     struct rng rng;
     struct install *install; /* snapshots on their way; NULL: none */
@@ -112,6 +122,10 @@ void replica_hand_over(struct server *server);
 void replica_add_members(struct server *server);
 /* Everybody is to hear of the leader now. */
 void replica_beat(struct server *server);
+/* Whether a leader has room for more entries. */
+bool replica_can_lead_more(const struct server *server);
+/* There is another leader, or another way to it. */
+void replica_note_leader(struct server *server);
 /* There has been no leader for too long: what is read here may be old, and nothing can be written.
  */
 bool replica_is_lost(const struct server *server);
@@ -132,7 +146,7 @@ bool peers_forward(struct server *server, const struct raft_batch *batch);
 void peers_touch(struct server *server, const int64_t *sessions, size_t count);
 void peers_flush(struct server *server);
 /* Addresses as the members in force have them. */
-bool peers_update(struct server *server); /* false: one cannot be used, and it was said why */
+bool peers_update(struct server *server); /* false: one of --ensemble cannot be used */
 
 /* Asks the leader what is decided, and answers that. */
 void peers_ask_fresh(struct server *server, uint64_t number);

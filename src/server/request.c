@@ -32,7 +32,11 @@ static int32_t read_one(struct connection *c, int32_t op, const union zk_request
     return err;
 }
 
+/* A short request can ask for much more than any client takes. */
 static int32_t read_many(struct connection *c, struct zk_in *body, struct bytes *out) {
+    enum { ANSWER_PACKETS_MAX = 4 };
+    size_t most = ANSWER_PACKETS_MAX * (size_t)c->server->settings.packet_bytes_max;
+    size_t all = out->used;
     struct zk_multi ops;
     struct zk_multi_op op;
     if (!zk_read_multi(body, ZK_OP_MULTI_READ, &ops)) return ZK_MARSHALLINGERROR;
@@ -40,6 +44,7 @@ static int32_t read_many(struct connection *c, struct zk_in *body, struct bytes 
         size_t begin = out->used;
         zk_write_multi_header(out, &(struct zk_multi_header){op.type, false, ZK_OK});
         int32_t err = read_one(c, op.type, &op.of, out);
+        if (out->used - all > most) return ZK_SYSTEMERROR;
         if (!err) continue;
         out->used = begin;
         zk_write_result_error(out, err);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <systemd/sd-daemon.h>
 #include <time.h>
 
@@ -45,16 +46,23 @@ void server_rest(struct server *s) {
     if (!replica_has_work(s)) uv_idle_stop(&s->more);
 }
 
-static void turn_ended(uv_check_t *check) { commit_turn(check->data); }
+static void turn_ended(uv_check_t *check) {
+    struct server *s = check->data;
+    if (s->sessions_due) sessions_check(s);
+    s->sessions_due = false;
+    commit_turn(s);
+}
 
-/* Connections that are idle keep little; those that never say who they are do not stay. */
+/* Connections that are idle keep little; those that never say who they are do not stay, nor do
+ * those that never take the last of what they asked for. */
 static void look_after_connections(struct server *s) {
     for (uint32_t i = 1; i <= s->connection_places; i++) {
         struct connection *c = s->connection[i];
         if (!c) continue;
         connection_rest(c);
-        if (c->state != CONNECTION_NEW) continue;
-        if (s->now_ms - c->established_ms <= CONNECTION_SILENCE_MS) continue;
+        if (c->state != CONNECTION_NEW && c->state != CONNECTION_ENDING) continue;
+        int64_t since_ms = c->state == CONNECTION_NEW ? c->established_ms : c->ending_ms;
+        if (s->now_ms - since_ms <= CONNECTION_SILENCE_MS) continue;
         s->statistics.silent++;
         connection_end(c);
     }
@@ -69,10 +77,16 @@ static void age_summaries(struct server *s) {
     summary_age(&s->statistics.snapshots);
 }
 
+/* One that comes late says that the server stood still, as it does for a slow disk: nobody's time
+ * went by meanwhile, and who has said something is heard first. */
 static void tick(uv_timer_t *timer) {
     struct server *s = timer->data;
     server_read_clock(s);
-    sessions_check(s);
+    uint64_t due_us = s->ticked_us + (uint64_t)s->settings.tick_ms * 1000;
+    if (s->clock_us > due_us) sessions_lengthen(s, (s->clock_us - due_us) / 1000);
+    s->ticked_us = s->clock_us;
+    s->sessions_due = true;
+    server_wake(s);
     look_after_connections(s);
     age_summaries(s);
 }
@@ -100,30 +114,28 @@ static void look_for_perished(uv_timer_t *timer) {
     tree_perished(&s->tree, s->now_ms, remove_perished, s);
 }
 
-/* Who leaves an ensemble finishes what its clients have asked for, and leaves leading to another;
- * but not for long. */
+/* Who leaves finishes what its clients have asked for: alone, when the disk has it; in an ensemble
+ * it also leaves leading to another, but not for long. */
 static void leave(uv_timer_t *timer) {
     enum { PATIENCE_US = 700000 };
     struct server *s = timer->data;
     server_read_clock(s);
-    bool done = !replica_leads(s) && !s->pending_count;
-    if (done || s->clock_us - s->leaving_us > PATIENCE_US) server_stop(s, 0);
+    bool alone = !s->replica.links;
+    bool done = (alone || !replica_leads(s)) && !s->pending_count;
+    bool patient = alone ? s->saving : s->clock_us - s->leaving_us <= PATIENCE_US;
+    if (done || !patient) server_stop(s, 0);
 }
 
 static void told_to_end(uv_signal_t *signal, int number) {
     enum { LOOK_MS = 5 };
     struct server *s = signal->data;
     (void)number;
-    if (!s->replica.links) {
-        server_stop(s, 0);
-        return;
-    }
     if (s->leaving_us) return;
     server_read_clock(s);
     s->leaving_us = s->clock_us;
     for (uint32_t i = 1; i <= s->connection_places; i++)
         if (s->connection[i]) net_read(&s->connection[i]->stream, false);
-    if (replica_leads(s)) replica_hand_over(s);
+    if (s->replica.links && replica_leads(s)) replica_hand_over(s);
     uv_timer_start(&s->leave, leave, 0, LOOK_MS);
 }
 
@@ -210,12 +222,26 @@ static void announce(const struct server *s) {
                s->tree.nodes, s->tree.sessions.count);
 }
 
+/* As many files as the system lets us have, of which clients' sockets leave some to us. */
+static void claim_descriptors(struct server *s) {
+    enum { OURS_MAX = 256 };
+    struct rlimit limit = {INT32_MAX, INT32_MAX};
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+        struct rlimit most = {limit.rlim_max, limit.rlim_max};
+        if (setrlimit(RLIMIT_NOFILE, &most) == 0) limit = most;
+    }
+    int all = limit.rlim_cur < INT32_MAX ? (int)limit.rlim_cur : INT32_MAX;
+    s->client_descriptors = all - (all / 4 < OURS_MAX ? all / 4 : OURS_MAX);
+}
+
 static int start(struct server *s) {
     if (getrandom(&s->seed, sizeof s->seed, 0) != sizeof s->seed) return SERVER_EXIT_DISK;
     s->watches.seed = s->seed;
     cv_assert(tree_open(&s->tree, s->seed) == 0);
+    claim_descriptors(s);
     server_read_clock(s);
     s->started_ms = s->summaries_ms = s->now_ms;
+    s->ticked_us = s->clock_us;
     int status = open_tls(s);
     if (!status) status = store_open(s);
     if (!status) status = replica_open(s);

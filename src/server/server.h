@@ -37,8 +37,9 @@ enum connection_state {
     CONNECTION_ENDING,  /* what is to be sent is sent, nothing more is read */
 };
 
-enum { SESSIONS_TOLD_MS = 250 };        /* the leader hears of others' clients that often */
-enum { CONNECTION_SILENCE_MS = 15000 }; /* who has not asked for a session by then has to go */
+enum { SESSIONS_TOLD_MS = 250 };               /* the leader hears of others' clients that often */
+enum { CONNECTION_IDENTITIES_MAX = 64 << 10 }; /* bytes: each of its writes carries them all */
+enum { CONNECTION_SILENCE_MS = 15000 };        /* to ask for a session; to take the last answer */
 
 struct connection {
     struct net_stream stream;
@@ -63,7 +64,7 @@ struct connection {
     int32_t identity_count;
     char address[64]; /* "127.0.0.1" */
     int32_t port;
-    int64_t established_ms; /* since 1970 */
+    int64_t established_ms, ending_ms; /* since 1970 */
     uint64_t received, sent;
     uint64_t received_before; /* when it was last looked at */
     int32_t last_op, last_xid;
@@ -103,6 +104,8 @@ struct server {
     uv_check_t turn;
     uv_idle_t more; /* running: the loop does not wait, for there is a batch */
     uv_timer_t tick, containers, touch, leave;
+    uint64_t ticked_us;
+    bool sessions_due; /* to be looked at when what has come meanwhile is read */
     uv_signal_t terminate, interrupt, child;
     struct net_listener listener[2 * SETTINGS_LISTEN_MAX];
     unsigned listeners;
@@ -115,7 +118,7 @@ struct server {
     struct replica replica;
     struct tls *peer_tls; /* between servers; NULL: plain */
     struct log log;
-    uint64_t log_bytes_at_snapshot, index_at_snapshot, image_bytes;
+    uint64_t log_bytes_at_snapshot, index_at_snapshot, image_bytes; /* of the last one */
     uv_work_t save;
     struct raft_batch batch;  /* that is being saved, or was last */
     struct bytes saved_bytes; /* its bytes, while a thread has it */
@@ -123,11 +126,15 @@ struct server {
     bool save_failed, trim_due;
     uint64_t reads_before, held_entries, held_until_us; /* see expects_company */
     uint64_t save_us;
-    int snapshot_process;                    /* 0: none is under way */
-    uint64_t snapshot_begun_us, snapshot_us; /* when it began; how long the last one took */
+    int snapshot_process;                        /* 0: none is under way */
+    uint64_t snapshot_begun_us, snapshot_us;     /* when it began; how long the last one took */
+    uint64_t snapshot_index, snapshot_log_bytes; /* what it has */
+    uint64_t snapshot_retry_us;                  /* after one that failed: none before then */
 
     struct connection **connection; /* by number, from 1 */
     size_t connection_room;
+    int client_descriptors; /* numbers from here on are not for clients' sockets */
+    int64_t descriptors_said_ms;
     uint32_t connection_places, connections, serial;
     uint32_t *dirty, *free_number;
     size_t dirties, dirty_room, free_numbers, free_number_room;
@@ -192,6 +199,7 @@ void connections_unhold(struct server *server);
 /* Goes on with those whose reads may be answered now. */
 void connections_freshen(struct server *server);
 struct zk_clients connection_identities(const struct connection *connection);
+/* False: it has too many others. */
 bool connection_add_identity(struct connection *connection, const char *scheme, struct zk_text id);
 
 /* A frame to the client: begin, write the body, end.  With an error the body is taken back. */
@@ -222,6 +230,8 @@ void session_ended(struct server *server, uint32_t place);
 void session_touch(struct connection *connection);
 void sessions_start(struct server *server);
 void sessions_check(struct server *server);
+/* This server stood still for a while, and heard of nobody. */
+void sessions_lengthen(struct server *server, uint64_t ms);
 struct live *session_live(struct server *server, uint32_t place);
 
 /* ---- commit.c ---- */

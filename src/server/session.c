@@ -227,6 +227,10 @@ static void expire(struct server *s, uint32_t place) {
     commit_expire(s, place);
 }
 
+void sessions_lengthen(struct server *s, uint64_t ms) {
+    for (uint32_t place = 1; place < s->lives; place++) s->live[place].deadline_ms += ms;
+}
+
 /* It is the leader that decides. */
 void sessions_check(struct server *s) {
     const struct sessions *sessions = &s->tree.sessions;

@@ -107,15 +107,17 @@ static int settle_groups(struct settings *s, struct why *why) {
     return 0;
 }
 
-/* Where the original keeps it. */
-static void read_own_id(struct settings *s) {
+/* Where the original keeps it; -1: it does not. */
+static int32_t read_own_id(const struct settings *s) {
     char path[SETTINGS_PATH_MAX + 8], text[16] = "";
+    int32_t id = -1;
     snprintf(path, sizeof path, "%s/myid", s->data_dir);
     FILE *file = fopen(path, "r");
-    if (!file) return;
+    if (!file) return -1;
     if (fgets(text, sizeof text, file)) text[strcspn(text, " \r\n")] = 0;
-    settings_number(text, 1, SETTINGS_ID_MAX, &s->server_id);
+    settings_number(text, 1, SETTINGS_ID_MAX, &id);
     fclose(file);
+    return id;
 }
 
 /* Its line may say where clients come. */
@@ -124,10 +126,14 @@ static void take_own_address(struct settings *s, const struct settings_member *o
 }
 
 static int settle_own_id(struct settings *s, struct why *why) {
-    if (s->server_id < 0) read_own_id(s);
+    int32_t kept = read_own_id(s);
+    if (s->server_id < 0) s->server_id = kept;
     if (s->server_id < 0)
         return settings_bad(why, "a server of an ensemble needs its number: --id, myid=N, or the "
                                  "file myid in the data directory");
+    if (kept >= 0 && kept != s->server_id)
+        return settings_bad(why, "this is to be server %d, but %.200s/myid says %d", s->server_id,
+                            s->data_dir, kept);
     const struct settings_member *own = settings_member(s, s->server_id);
     if (!own)
         return settings_bad(why, "server %d is not among those of the ensemble", s->server_id);

@@ -21,6 +21,7 @@ enum {
     SETTINGS_MEMBERS_MAX = 32,
     SETTINGS_ID_MAX = 255, /* of a server: it is one byte of every session's number */
     SETTINGS_FILE_MAX = 1 << 20,
+    SETTINGS_PACKET_MAX = 15 << 20, /* a request must fit into one frame between servers */
 };
 
 struct settings_address {

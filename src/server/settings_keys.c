@@ -74,7 +74,7 @@ static const struct key keys[] = {
     NUMBER_("maxClientCnxns", connections_per_address_max, 0, INT32_MAX),
     NUMBER_("maxCnxns", connections_max, 0, INT32_MAX),
     NUMBER_("globalOutstandingLimit", outstanding_max, 1, INT32_MAX),
-    NUMBER_("jute.maxbuffer", packet_bytes_max, 1024, 1 << 30),
+    NUMBER_("jute.maxbuffer", packet_bytes_max, 1024, SETTINGS_PACKET_MAX),
     TEXT_("4lw.commands.whitelist", words),
     TRUTH_("extendedTypesEnabled", extended_types),
     TRUTH_("enforceQuota", enforce_quota),

@@ -145,6 +145,7 @@ static int add_member(struct settings *s, const struct settings_member *member, 
 /* The short form of all server.N lines: one port serves elections and everything else. */
 int settings_take_ensemble(struct settings *s, const char *of, const char *value, struct why *why) {
     const char *at = value;
+    bool named[SETTINGS_ID_MAX + 1] = {false};
     (void)of;
     do {
         struct settings_member member = {0};
@@ -154,6 +155,9 @@ int settings_take_ensemble(struct settings *s, const char *of, const char *value
             !take_port(&at, 1, &member.peer_port))
             return settings_bad(
                 why, "'%.60s' is not 1=host:port,2=host:port,... with the servers' numbers", value);
+        if (named[member.id])
+            return settings_bad(why, "'%.60s' has server %d twice", value, member.id);
+        named[member.id] = true;
         member.election_port = member.peer_port;
         if (take_word(&at, ":observer")) member.observer = true;
         if (add_member(s, &member, why) != SETTINGS_SET) return SETTINGS_BAD;

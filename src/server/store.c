@@ -127,6 +127,13 @@ void store_close(struct server *s) {
 /* After one, so many times as long as it took: a busy server has other things to do. */
 enum { SNAPSHOT_REST = 10 };
 
+/* What has failed is tried again, but not all the time. */
+static void put_off(struct server *s) {
+    enum { RETRY_US = 10000000 };
+    s->statistics.snapshots_failed++;
+    s->snapshot_retry_us = s->clock_us + RETRY_US;
+}
+
 /* In the child: everything but the directory is let go, so that nothing outlives the server. */
 _Noreturn static void write_snapshot(struct server *s) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -150,16 +157,18 @@ void store_snapshot(struct server *s, bool now) {
     bool rested = s->clock_us - s->snapshot_begun_us >= SNAPSHOT_REST * s->snapshot_us;
     bool due = entries >= wanted && bytes >= s->image_bytes && rested;
     if (s->snapshot_process || !entries || !(due || now)) return;
+    if (s->clock_us < s->snapshot_retry_us) return;
     int process = fork();
     if (process == 0) write_snapshot(s);
     if (process < 0) {
         server_say("error", "no snapshot: %s", strerror(errno));
+        put_off(s);
         return;
     }
     s->snapshot_process = process;
     s->snapshot_begun_us = s->clock_us;
-    s->index_at_snapshot = s->replica.applied;
-    s->log_bytes_at_snapshot = s->log.bytes_written;
+    s->snapshot_index = s->replica.applied;
+    s->snapshot_log_bytes = s->log.bytes_written;
     s->image_bytes = (uint64_t)s->tree.bytes + (uint64_t)s->tree.nodes * 80;
 }
 
@@ -179,13 +188,15 @@ void store_snapshot_done(struct server *s) {
     int status = 0;
     if (!s->snapshot_process || waitpid(s->snapshot_process, &status, WNOHANG) <= 0) return;
     s->snapshot_process = 0;
+    server_read_clock(s);
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-        server_read_clock(s);
+        if (s->index_at_snapshot < s->snapshot_index) s->index_at_snapshot = s->snapshot_index;
+        s->log_bytes_at_snapshot = s->snapshot_log_bytes;
         s->snapshot_us = s->clock_us - s->snapshot_begun_us;
         summary_add(&s->statistics.snapshots, s->snapshot_us, 1);
         s->trim_due = true;
     } else {
-        s->statistics.snapshots_failed++;
+        put_off(s);
         server_say("error", "the snapshot was not written; the log is kept instead");
     }
 }

@@ -39,7 +39,7 @@ static void receive(struct member *m, const uint8_t *bytes, struct raft_out *out
 static void send_all(struct member *m, uint8_t most) {
     struct raft_message message;
     for (uint8_t id = 2; id <= 3; id++)
-        for (int i = 0; i < 4 && raft_append_for(&m->raft, id, &message); i++) {
+        for (int i = 0; i < 4 && raft_append_for(&m->raft, id, UINT64_MAX, &message); i++) {
             if (message.count > most) message.count = most;
             raft_sent(&m->raft, &message);
         }

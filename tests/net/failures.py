@@ -2,6 +2,7 @@
 twice, and who is connected elsewhere notices nothing."""
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -265,6 +266,22 @@ def incoming(member):
     return None
 
 
+def data_lost(directory):
+    """A server that comes back without what it had saved is not taken for one that never had it: its word has
+    counted.  The leader says so, and others go on."""
+    ensemble = Ensemble(directory).start()
+    leader = ensemble.leader()
+    client = ensemble.client(leader)
+    client.create("/before")
+    follower = next(member for member in ensemble.members if member is not leader)
+    follower.kill()
+    shutil.rmtree(follower.directory)
+    follower.start()
+    eventually(lambda: f"server {follower.number} has lost its data" in leader.said(), "it is noticed")
+    client.create("/after")
+    ensemble.stop()
+
+
 def left_behind(directory, *options):
     """An ensemble of which one has been away for so long that the log no longer goes back to it."""
     ensemble = Ensemble(directory, options=["--set", "snapCount=20", *options]).start()
@@ -451,5 +468,5 @@ def check_patient(member, everybody):
 
 
 if __name__ == "__main__":
-    main([leader_dies, all_die, stopped_leader, followers_stopped, behind_by_log, behind_by_snapshot, receiver_dies,
-          sender_dies, rolling_restart, rolling_restart_by_threads])
+    main([leader_dies, all_die, stopped_leader, followers_stopped, data_lost, behind_by_log, behind_by_snapshot,
+          receiver_dies, sender_dies, rolling_restart, rolling_restart_by_threads])

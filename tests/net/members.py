@@ -152,6 +152,7 @@ def comes_back(directory):
         assert not status(back)["dismissed"]
     done(leader, "weight", f"{back.number}=0")
     assert weights(other)[back.number] == 0
+    assert re.search(rf"^  {back.number} .* observer +0 ", done(other, "status"), re.M), done(other, "status")
     status_, _, err = command(other, "transfer", str(back.number))
     assert status_ == 2 and "has no vote" in err, err
     assert "Mode: observer" in ensemble.client(back).command(b"srvr")
@@ -278,11 +279,84 @@ def forgotten_and_asked_again(directory):
     assert weights(new) == {1: 1, 2: 1, 3: 1, 4: 1}
     code, _, err = command(first, "add", "5=127.0.0.1:1", timeout="500ms")
     assert code == 3 and "has not caught up" in err, f"{code} {err}"
+    for member in ensemble.members:
+        assert re.search(r"^  5 +127.0.0.1:1 +learner +0 ", done(member, "status"), re.M), done(member, "status")
     done(first, "remove", "5")  # which takes back what was under way
     assert not status(first)["changing"] and 5 not in weights(first)
     same_config_everywhere(ensemble)
     lines, _ = config(ensemble.client(first))
     assert not any(line.startswith("server.5") for line in lines), lines
+    ensemble.stop()
+
+
+def post(member, path, *headers):
+    """Status and answer of a command as a program other than ours would send it."""
+    words = [word for header in ("Conclave: 1", *headers) for word in ("-H", header)]
+    run = subprocess.run(["curl", "-s", "-w", "%{http_code}", "-X", "POST", *words, f"http://{http(member)}{path}"],
+                         capture_output=True, text=True, timeout=PATIENCE)
+    return run.stdout[-3:], run.stdout[:-3]
+
+
+def transfer_to_nobody(directory):
+    """Each try would stop all writes for a while: one that cannot succeed is refused, whoever is asked."""
+    ensemble = started(directory)
+    leader = ensemble.leader()
+    other, dead = ensemble.followers()
+    term = status(leader)["term"]
+    dead.kill()
+    for member in (leader, other):
+        eventually(lambda: not [m for m in status(member)["members"] if m["id"] == dead.number][0]["linked"], "noticed")
+        code, _, err = command(member, "transfer", str(dead.number))
+        assert code == 2 and "that server cannot be reached" in err, f"{code} {err}"
+    for typed in (f"{other.number}abc", f"{other.number}=1", f"{other.number},", "", "0", "999999999999"):
+        assert post(leader, f"/ensemble/transfer/{typed}") == ("409", "there is no such member\n"), typed
+    assert status(leader)["leader"] == leader.number and status(leader)["term"] == term
+    done(leader, "transfer", str(other.number))
+    ensemble.stop()
+
+
+def names_of_pages(directory):
+    """A page that has given its own name our address may not command, though it is of one origin with us."""
+    ensemble = started(directory, count=1)
+    member = ensemble.members[0]
+    assert not re.search(r"\b1 entries", done(member, "status")), done(member, "status")
+    path = "/ensemble/weight/1=1"
+    for name in ("evil.example", "evil.example:8080", "127.0.0.1.evil.example", "10.0.0.1", "[fe80::1]:1", "a" * 300, ""):
+        assert post(member, path, f"Host: {name}" if name else "Host;")[0] == "403", name
+    for name in ("localhost", "LOCALHOST:1", "127.0.0.1", "127.3.2.1:8080", "[::1]", "[::1]:8080"):
+        assert post(member, path, f"Host: {name}")[0] == "200", name
+    done(member, "weight", "1=1")  # which names nobody
+    ensemble.stop()
+
+
+def unusable_addresses(directory):
+    """Where plain links may not go nobody is added; and who is there already keeps no server from starting."""
+    options = ["--set", "reconfigEnabled=true", "--set", "skipACL=yes"]
+    ensemble = started(directory, *options)
+    leader = ensemble.leader()
+    for member in ensemble.members:
+        code, _, err = command(member, "add", "4=0.0.0.0:9:observer")
+        assert code == 2 and "server 4 at 0.0.0.0: links to other machines need" in err and "--peer-key" in err, err
+        first = ensemble.members[0].number
+        code, _, err = command(member, "add", f"{first}=0.0.0.0:9")  # nor does one move there
+        assert code == 2 and "links to other machines need" in err, err
+    raises(error.NewConfigNoQuorumError, ensemble.client().reconfig, "server.4=0.0.0.0:9:9:observer;1", None, None)
+    assert leader.said().count("the members do not change: server 4 at 0.0.0.0: ") == 1, leader.said()
+    assert weights(leader) == {1: 1, 2: 1, 3: 1} and not status(leader)["changing"]
+    for insecure in (True, False):
+        for member in ensemble.members:
+            member.kill()
+            member.options = [o for o in member.options if o != "--insecure"] + ["--insecure"] * insecure
+        for member in ensemble.members:
+            member.start()
+        leader = ensemble.leader()
+        if insecure:
+            done(leader, "add", "4=0.0.0.0:9:observer")
+    assert all("warning server 4 at 0.0.0.0: links to" in member.said() for member in ensemble.members)
+    ensemble.client().create("/after")
+    done(leader, "add", f"5={leader.peer.rsplit(':', 1)[0]}:9:observer")
+    done(leader, "remove", "4")
+    assert weights(leader) == {1: 1, 2: 1, 3: 1, 5: 0}
     ensemble.stop()
 
 
@@ -417,6 +491,8 @@ def up(directory):
     ours.sees(f"server {leader}: killed", r"server \d: leads in term \d+")
     ours.say(f"kill {leader}")
     ours.sees(f"server {leader} is not running")
+    ours.say(f"transfer {leader}")
+    ours.sees(f"server {leader} is not running")
     ours.say(f"start {leader}")
     ours.sees(rf"server {leader}: starting, process \d+", rf"server {leader}: follows \d in term \d+")
     ours.say(f"transfer {leader}")
@@ -476,5 +552,5 @@ def up_leaves_nothing(directory):
 
 
 if __name__ == "__main__":
-    main([grows_and_shrinks, comes_back, transfers, leader_dies_in_a_change, forgotten_and_asked_again, reconfig,
-          together, reconfig_is_guarded, reconfig_is_off, up, up_leaves_nothing])
+    main([grows_and_shrinks, comes_back, transfers, leader_dies_in_a_change, forgotten_and_asked_again,
+          transfer_to_nobody, names_of_pages, unusable_addresses, reconfig, together, reconfig_is_guarded, reconfig_is_off, up, up_leaves_nothing])

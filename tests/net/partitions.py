@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from ensemble import Ensemble, eventually, main
+from ensemble import PATIENCE, Ensemble, eventually, main
 from history import Load
 
 import raw
@@ -61,9 +61,10 @@ class Network:
                 ip("netns", "del", line.split()[0])
 
     # ---- Faults ----
-    def cut(self, sender, receiver):
-        """What the one sends to the other does not arrive any more."""
-        rule = ["from", f"10.77.{sender}.0/24", "to", f"10.77.{receiver}.0/24", "blackhole"]
+    def cut(self, sender, receiver, port=None):
+        """What the one sends to the other, or to that port of it, does not arrive any more."""
+        rule = ["from", f"10.77.{sender}.0/24", "to", f"10.77.{receiver}.0/24"]
+        rule += ["ipproto", "tcp", "dport", str(port)] * (port is not None) + ["blackhole"]
         ip("-n", f"{self.name}-router", "rule", "add", *rule)
         self.rules.append(rule)
 
@@ -207,6 +208,25 @@ def follower_cut_off(directory):
     site.finish()
 
 
+def leader_out_of_reach(directory):
+    """A server that hears the leader, but has no way to it, can do nothing for its clients: it sends them away
+    instead of letting them wait."""
+    site = Site(directory)
+    leader = site.leader()
+    follower = site.others(leader)[0]
+    view = leader.follows()
+    client = raw.Client(follower.address, timeout=30000)
+    site.network.cut(follower.number, leader.number, port=leader.peer.rsplit(":", 1)[1])
+    client.socket.settimeout(PATIENCE)
+    assert client.socket.recv(1) == b"", "the client is not sent away"
+    late = raw.dial(follower.address)
+    late.sendall(raw.buffer(raw.connect_request()))
+    assert late.recv(1) == b"", "a client that comes is not sent away"
+    assert follower.follows() == view and leader.follows() == view, "the leader is not heard"
+    site.heal()
+    site.finish()
+
+
 def five_servers(directory):
     """The leader and one more on the smaller side; then the next leader in the middle, the only one that sees
     both sides."""
@@ -335,5 +355,5 @@ def anything(directory):
 
 
 if __name__ == "__main__":
-    main([leader_cut_off, leader_is_deaf, leader_is_mute, follower_cut_off, five_servers, no_majority,
-          clients_cut_off, linearizable_reads, anything])
+    main([leader_cut_off, leader_is_deaf, leader_is_mute, follower_cut_off, leader_out_of_reach, five_servers,
+          no_majority, clients_cut_off, linearizable_reads, anything])

@@ -1,5 +1,7 @@
 """A server that has lost the others: it refuses writes, and lets those read who asked for that."""
+import json
 import socket
+import urllib.request
 
 from kazoo import exceptions as error
 from kazoo.client import KazooClient, KazooState
@@ -16,6 +18,21 @@ def ask(member, word):
         while more := link.recv(1000):
             answer += more
         return answer
+
+
+def http(member):
+    host, port = member.address.split(":")
+    return f"{host}:{int(port) + 20}"
+
+
+def says_read_only(member):
+    """What it says over HTTP, where there are two commands that do."""
+    said = set()
+    for name in ("isro", "srvr"):
+        with urllib.request.urlopen(f"http://{http(member)}/commands/{name}", timeout=5) as answer:
+            said.add(json.load(answer)["read_only"])
+    (one,) = said
+    return one
 
 
 def left_alone(ensemble):
@@ -54,17 +71,21 @@ def no_quorum_no_writes(directory):
 
 
 def read_only(directory):
-    ensemble = Ensemble(directory, options=["--set", "readonlymode.enabled=true"]).start()
+    ensemble = Ensemble(directory, options=["--set", "readonlymode.enabled=true"])
+    for member in ensemble.members:
+        member.options += ["--http", http(member)]
+    ensemble.start()
     writer = ensemble.client()
     writer.create("/n", b"value")
     for member in ensemble.members:
-        assert ask(member, b"isro") == b"rw"
+        assert ask(member, b"isro") == b"rw" and says_read_only(member) is False
     writer.sync("/n")
     for member in ensemble.members:
         zk = ensemble.client(member)
         zk.sync("/n")
     last, others = left_alone(ensemble)
     eventually(lambda: ask(last, b"isro") == b"ro", "it notices")
+    assert says_read_only(last) is True
     zk = KazooClient(last.address, timeout=10, read_only=True)
     zk.start(timeout=10)
     assert zk.client_state == KeeperState.CONNECTED_RO

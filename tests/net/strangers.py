@@ -120,7 +120,7 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
-def hello(sender, receiver, version=1, ensemble=0):
+def hello(sender, receiver, version=2, ensemble=0):
     body = b"CVPEER" + struct.pack("<HQQQQI", version, ensemble, sender, receiver, 1, 0)
     return body + struct.pack("<I", crc32c(body))
 

@@ -1,5 +1,6 @@
 """Three servers behave as one: what is written through one is seen through the others."""
 import signal
+import struct
 import threading
 import time
 
@@ -12,7 +13,8 @@ from ensemble import Ensemble, eventually, main, raises
 import raw
 
 
-SYNC = 9  # the operation's number
+SYNC, AUTH, AUTH_XID = 9, 100, -4  # operations' numbers
+AUTH_FAILED = -115
 
 
 def started(directory, *options):
@@ -222,6 +224,32 @@ def identities(directory):
             assert friend.get(path)[0] == b"shared"
         owner.sync(path)
         assert len(owner.get_children(path)) == 2
+    ensemble.stop()
+
+
+def prove(client, user):
+    record = struct.pack(">i", 0) + raw.text("digest") + raw.text(user + ":secret")
+    client.send_frame(struct.pack(">ii", AUTH_XID, AUTH) + record)
+    return struct.unpack_from(">iqi", client.receive_frame())[2]
+
+
+def much_at_once(directory):
+    """The largest request of a client that is as many as it can be still gets from server to server."""
+    most = 15 << 20
+    ensemble = started(directory, "--set", f"jute.maxbuffer={most}")
+    for place, member in enumerate(ensemble.members):
+        client = raw.Client(member.address)
+        for i in range(4):
+            assert prove(client, f"{i}" + "n" * 16000) == 0
+        assert client.create(f"/n{place}", b"x" * (most - 200)) == 0
+        assert prove(client, "3" + "n" * 16000) == 0  # which it is already
+        assert prove(client, "n" * 16000) == AUTH_FAILED
+        greedy = raw.Client(member.address)
+        assert prove(greedy, "n" * 1000000) == AUTH_FAILED
+    for member in ensemble.members:
+        zk = ensemble.client(member)
+        zk.sync("/")
+        assert [zk.exists(f"/n{place}").dataLength for place in range(3)] == [most - 200] * 3
     ensemble.stop()
 
 
@@ -438,5 +466,5 @@ def stale_connection(directory):
 
 
 main([roles, seen_everywhere, sync_waits, linearizable_reads, sequential_reads, reads_of_a_former_leader, watches,
-      events_come_first, sequence, identities, transactions, in_the_pipeline, session_moves, kazoo_moves,
+      events_come_first, sequence, identities, much_at_once, transactions, in_the_pipeline, session_moves, kazoo_moves,
       session_expires, session_lives, wrong_password, session_taken_along, stale_connection])

@@ -12,7 +12,6 @@ check "a read that goes back" judged "$(golden goes-back)" 1 1
 check "a lost update" judged "$(golden lost-update)" 1 1
 check "an effect that comes late" judged "$(golden late-effect)" 0 0
 check "two holders" judged "$(golden two-holders)" 1 1
-check "nothing at all" judged /dev/null 0 0
 
 for name in stale-read lost-update two-holders; do
     check "$name: what could not be" same "tests/golden/history-$name.text" c history "$(golden "$name")"
@@ -67,6 +66,7 @@ line() { # what it must say, contents
     says "$1" 2 c history "$WORK/line"
 }
 begin='{"client":1,"key":"k","start":1,"end":2,'
+check "nothing at all" says "/dev/null: no operations" 2 c history /dev/null
 check "no file" says "which file?" 2 c history
 check "two files" says "one history at a time" 2 c history a b
 check "a file that is not there" says "/nonexistent: No such file" 2 c history /nonexistent

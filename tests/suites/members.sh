@@ -33,6 +33,11 @@ stop_server
 check "too many servers" says "'10' is not a number from 1 to 9" 2 up --servers 10
 check "not a port" says "'x' is not a number" 2 up --port x
 check "not an option" says "'now' is not an option" 2 up now
+bogus() (
+    said=$(up --port 28990 --servers 2 -- --bogus 2>&1 >/dev/null)
+    [ $? -eq 2 ] && [[ $said == *"no server could be started; server 1 said:"*"unrecognized option '--bogus'"* ]] || { echo "$said"; return 1; }
+)
+check "an option that no server knows" bogus
 check "not a directory" says "/dev/null/x: Not a directory" 3 up --port 28990 --data /dev/null/x
 
 each_of members

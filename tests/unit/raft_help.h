@@ -122,14 +122,14 @@ static inline struct raft_message rejected(uint8_t from, uint8_t to, uint64_t te
 /* The message that is due for a member, sent. */
 static inline struct raft_message sent(struct raft *raft, uint8_t to) {
     struct raft_message m;
-    assert_true(raft_append_for(raft, to, &m));
+    assert_true(raft_append_for(raft, to, UINT64_MAX, &m));
     raft_sent(raft, &m);
     return m;
 }
 
 static inline void nothing_for(const struct raft *raft, uint8_t to) {
     struct raft_message m;
-    assert_false(raft_append_for(raft, to, &m));
+    assert_false(raft_append_for(raft, to, UINT64_MAX, &m));
 }
 
 /* ---- Elections ---- */

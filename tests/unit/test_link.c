@@ -349,7 +349,7 @@ struct raw_hello {
 } __attribute__((packed));
 
 static struct raw_hello hello(uint64_t from, uint64_t to) {
-    return (struct raw_hello){{'C', 'V', 'P', 'E', 'E', 'R'}, 1, ENSEMBLE, from, to, 5, 0, 0};
+    return (struct raw_hello){{'C', 'V', 'P', 'E', 'E', 'R'}, 2, ENSEMBLE, from, to, 5, 0, 0};
 }
 
 static void seal(struct raw_hello *h) { h->checksum = crc32c(0, h, HELLO - 4); }
@@ -538,7 +538,10 @@ static void nobody_gets_through(struct end *a, struct end *b, const char *reason
 static void test_wrong_key(void **state) {
     (void)state;
     struct end a = {.id = 1, .tls = keyed("key")}, b = {.id = 2, .tls = keyed("other-key")};
-    nobody_gets_through(&a, &b, "TLS refused a link from 127.0.0.1: ");
+    nobody_gets_through(&a, &b,
+                        "TLS refused a link from 127.0.0.1: the two do not have the same key");
+    assert_true(was_said("no link to server 1 at 127.0.0.1") && !was_said("illegal parameter") &&
+                !was_said("binder"));
 }
 
 static void test_wrong_authority(void **state) {
@@ -651,7 +654,7 @@ static void test_hellos(void **state) {
     struct end b = {.id = 2};
     struct raw_hello h;
     start(&b);
-    h = hello(1, 2), h.version = 2, answered(h, &b, 1);
+    h = hello(1, 2), h.version++, answered(h, &b, 1);
     h = hello(1, 2), h.ensemble++, answered(h, &b, 2);
     answered(hello(1, 3), &b, 3);
     answered(hello(2, 2), &b, 4);
@@ -861,12 +864,18 @@ static void test_bad_frames(void **state) {
 
 static void test_down_and_up(void **state) {
     (void)state;
+    char line[128];
     struct end a = {.id = 1}, b = {.id = 2};
     start(&a), start(&b);
     stop(&b);
     run_for(20);
     set(&a, &b);
     WAIT(a.down[LINK_REFUSED] >= 6); /* by now it waits for longest */
+    assert_string_equal(said, "");   /* it may just be starting */
+    WAIT(a.down[LINK_REFUSED] >= 10);
+    snprintf(line, sizeof line, "no link to server 2 at 127.0.0.1:%d: nobody listens there\n",
+             b.port);
+    assert_string_equal(said, line); /* once */
     assert_int_equal(a.down[LINK_SILENT] + a.down[LINK_REJECTED] + a.down[LINK_BROKEN], 0);
     start(&b);
     WAIT(a.up == 1 && b.came == 1);
@@ -926,6 +935,7 @@ static void test_silent_peers(void **state) {
     uint64_t begun = now_ms();
     WAIT(a.down[LINK_SILENT] == 1);
     assert_true(now_ms() - begun >= 150);
+    assert_true(was_said("no link to server 2 at 127.0.0.1") && was_said(": no answer\n"));
     links_drop(a.links, 2);
     for (int i = 0; i < 4; i++) { /* whose calls nobody takes */
         struct sockaddr_in address = {.sin_family = AF_INET,
@@ -1112,6 +1122,28 @@ static void test_changes_from_within(void **state) {
     stop(&a);
 }
 
+/* Who comes again and again is not worth a line each time; another reason is. */
+static void test_said_once(void **state) {
+    (void)state;
+    static const char once[] =
+        "a link was refused from 127.0.0.1: that is no server of an ensemble\n";
+    static const char more[] = "a link was refused from 127.0.0.1: it says more than who it is\n";
+    char all[sizeof once + sizeof more];
+    unsigned char noise[HELLO + 1] = {0};
+    struct end b = {.id = 2};
+    start(&b);
+    for (unsigned i = 0; i < 4; i++) {
+        int raw = dial_raw(b.port);
+        put(raw, noise, i == 2 ? HELLO + 1 : HELLO);
+        WAIT(is_closed(raw));
+        close(raw);
+        snprintf(all, sizeof all, "%s%s", once, i < 2 ? "" : more);
+        assert_string_equal(said, all);
+        run_for(1050); /* before that, nothing is said */
+    }
+    stop(&b);
+}
+
 /* ---- Addresses ---- */
 
 static void test_addresses(void **state) {
@@ -1128,6 +1160,11 @@ static void test_addresses(void **state) {
     assert_non_null(strstr(links_set(a.links, 9, "192.0.2.1", 2888), "only loopback"));
     assert_non_null(strstr(links_set(a.links, 9, "2001:db8::1", 2888), "only loopback"));
     assert_non_null(strstr(links_set(a.links, 9, "::ffff:192.0.2.1", 2888), "only loopback"));
+    assert_non_null(strstr(links_judge(a.links, "192.0.2.1", 2888), "only loopback"));
+    assert_non_null(links_judge(a.links, "127.0.0.1", 0));
+    assert_null(links_judge(a.links, "127.0.0.1", 2888));
+    assert_null(links_judge(open.links, "192.0.2.1", 2888));
+    assert_null(links_judge(c.links, "192.0.2.1", 2888));
     assert_non_null(links_set(a.links, 1, "127.0.0.1", 2888));
     assert_non_null(links_set(a.links, 9, "127.0.0.1", 0));
     assert_non_null(links_set(a.links, 9, "127.0.0.1", 65536));
@@ -1220,6 +1257,7 @@ int main(void) {
         LOOP(test_down_and_up), /* those that take long are the last */
         LOOP(test_no_busy_dialing),
         LOOP(test_silent_peers),
+        LOOP(test_said_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -205,6 +205,8 @@ static void bad_values_are_named(void **state) {
                                  "100000000"},
         {"minSessionTimeout=-2", "minSessionTimeout: '-2' is not a whole number from -1 to "
                                  "2147483647"},
+        {"jute.maxbuffer=15728641", "jute.maxbuffer: '15728641' is not a whole number from 1024 to "
+                                    "15728640"},
         {"clientPort=65536", "clientPort: '65536' is not a whole number from 0 to 65535"},
         {"enforceQuota=yes", "enforceQuota: 'yes' is not true or false"},
         {"zookeeper.skipACL=true", "skipACL: 'true' is not yes or no"},
@@ -557,6 +559,8 @@ static void members_fit_together(void **state) {
     assert_int_equal(settled("ensemble=7=h:1\nmyid=7").member_count, 1); /* it can be found */
     will_not_settle("ensemble=1=h:1,2=i:3", "needs its number");
     will_not_settle("ensemble=1=h:1,2=i:3\nmyid=3", "server 3 is not among those");
+    says("ensemble=1=h:1,2=i:3,1=j:5", -1,
+         "error zoo.cfg:1: ensemble: '1=h:1,2=i:3,1=j:5' has server 1 twice\n");
     will_not_settle("ensemble.join=true", "to join, say whom");
     will_not_settle("ensemble=1=h:1\nmyid=1\nsslQuorum=true", "TLS needs a certificate");
     will_not_settle("ensemble=1=h:1\nmyid=1\nensemble.keyFile=k\nensemble.certificate=c",
@@ -577,6 +581,22 @@ static void write_file(const char *path, const char *text) {
     assert_non_null(file);
     fputs(text, file);
     assert_int_equal(fclose(file), 0);
+}
+
+static void the_number_is_in_the_data(void **state) {
+    char folder[] = "/tmp/settings-XXXXXX", path[64], text[128];
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/myid", folder);
+    write_file(path, "2\n");
+    snprintf(text, sizeof text, "ensemble=1=h:1,2=i:3\ndataDir=%s", folder);
+    assert_int_equal(settled(text).server_id, 2);
+    snprintf(text, sizeof text, "ensemble=1=h:1,2=i:3\nmyid=2\ndataDir=%s", folder);
+    assert_int_equal(settled(text).server_id, 2);
+    snprintf(text, sizeof text, "ensemble=1=h:1,2=i:3\nmyid=1\ndataDir=%s", folder);
+    will_not_settle(text, "this is to be server 1, but");
+    unlink(path);
+    rmdir(folder);
 }
 
 static void files_are_read_with_the_one_they_name(void **state) {
@@ -671,6 +691,7 @@ int main(void) {
         cmocka_unit_test(members_are_kept),
         cmocka_unit_test(members_that_are_none),
         cmocka_unit_test(members_fit_together),
+        cmocka_unit_test(the_number_is_in_the_data),
         cmocka_unit_test(files_are_read_with_the_one_they_name),
         cmocka_unit_test(garbage_does_no_harm),
     };

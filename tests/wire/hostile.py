@@ -130,6 +130,18 @@ def never_reads(address):
         client.drop()
 
 
+def asks_for_much(address):
+    """A few bytes that ask for hundreds of megabytes at once are refused; what a client may want is not."""
+    client = raw.Client(address)
+    path = f"/much-{os.getpid()}"
+    assert client.create(path, b"x" * 1000000) == 0
+    for count, wanted in ((4, 0), (500, -1), (2, 0)):
+        reads = raw.multi_record([(raw.GET, raw.path_record(path))] * count)
+        error, body = client.call(raw.MULTI_READ, reads)
+        assert error == wanted, (count, error)
+        assert len(body) < 5000000 and (error or len(body) > count * 1000000)
+
+
 def too_long(address):
     """Lengths that are no lengths: closed without a word, before and after the handshake."""
     for length in (2**31 - 1, FRAME_MOST + 1, -1, -(2**31)):
@@ -253,7 +265,7 @@ def memory_of(pid):
         return int(next(line for line in status if line.startswith("VmRSS")).split()[1]) * 1024
 
 
-ATTACKS = [byte_by_byte, never_reads, too_long, lengths_inside, long_paths, garbage, half_open, flood,
+ATTACKS = [byte_by_byte, never_reads, asks_for_much, too_long, lengths_inside, long_paths, garbage, half_open, flood,
            idle_crowd]
 
 

@@ -3,7 +3,7 @@ without end, come back with another's password, send nonsense."""
 import socket
 import struct
 
-CREATE, DELETE, EXISTS, GET, SET, PING, MULTI, CLOSE = 1, 2, 3, 4, 5, 11, 14, -11
+CREATE, DELETE, EXISTS, GET, SET, PING, MULTI, MULTI_READ, CLOSE = 1, 2, 3, 4, 5, 11, 14, 22, -11
 EPHEMERAL = 1
 NO_NODE = -101
 NOTIFICATION = -1

@@ -91,10 +91,12 @@ static void set_done(struct user *u, struct history_operation *o, const struct c
 /* Whoever hears of a write from its writer, and not through the servers, looks at once: a read that
  * is to see all that was written before it has to see that. */
 static void spread(struct user *u, const struct history_operation *o) {
-    struct user *other = &world->user[rng_below(&u->rng, world->users)];
-    if (o->outcome != HISTORY_OK || !other->idle || other->rumour) return;
-    other->rumour = o->key + 1;
-    task_wake(other->task);
+    for (unsigned i = 0; o->outcome == HISTORY_OK && i < world->users; i++) {
+        struct user *other = &world->user[i];
+        if (!other->idle || other->rumour || rng_chance(&u->rng, 0.3)) continue;
+        other->rumour = o->key + 1;
+        task_wake(other->task);
+    }
 }
 
 /* Any version, or the one that was seen last. */
@@ -108,7 +110,7 @@ static void write_register(struct user *u, bool compare) {
     struct call *call = ask_set(u, path_of(key, path), o.value, compare ? o.expected : -1);
     user_finish(u);
     set_done(u, &o, call);
-    if (rng_chance(&u->rng, 0.5)) spread(u, &o);
+    spread(u, &o);
 }
 
 static void get_done(struct user *u, struct history_operation *o, const struct call *call,

@@ -112,7 +112,7 @@ void machine_start(struct machine *m) {
 
 static void drop_tasks(struct machine *m) {
     if (m->child && !m->child_done && rng_chance(&world->disk, 0.5))
-        disk_unfinish(m, m->server->index_at_snapshot);
+        disk_unfinish(m, m->server->snapshot_index);
     if (m->worker) task_drop(m->worker);
     if (m->task) task_drop(m->task);
     m->task = m->worker = NULL;

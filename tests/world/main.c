@@ -59,12 +59,16 @@ static void open_world(uint64_t seed, unsigned servers, const char *root, bool t
         disk_open(&m->disk, disk, graveyard);
         m->skew_ms = (int64_t)rng_below(&world->random, 4000) - 2000;
     }
-    /* Most are close to each other, some are far apart, a few on other continents. */
+    /* Most are close to each other, some are far apart, a few on other continents; users may be
+     * closer to the servers than these are to each other. */
     double far = rng_unit(&world->random);
     nanos most = far < 0.8 ? 500 * US : far < 0.95 ? 15 * MS : 120 * MS;
+    nanos users_most = rng_chance(&world->random, 0.4) ? 50 * US : most;
     for (unsigned a = 0; a < HOSTS_MAX; a++)
-        for (unsigned b = 0; b < HOSTS_MAX; b++)
-            world->delay[a][b] = random_time(&world->random, 30 * US, most);
+        for (unsigned b = 0; b < HOSTS_MAX; b++) {
+            bool both = a < world->servers && b < world->servers; /* servers */
+            world->delay[a][b] = random_time(&world->random, 30 * US, both ? most : users_most);
+        }
     world->jitter = 200 * US;
 }
 
