@@ -286,6 +286,7 @@ void raft_hand_over(struct raft *raft, struct raft_out *out);
 bool raft_append(struct raft *raft, const struct raft_message *m, const struct raft_config *config,
                  struct raft_out *out);
 bool raft_appended(struct raft *raft, const struct raft_message *m, struct raft_out *out);
+void raft_chunk(struct raft *raft, const struct raft_message *m, struct raft_out *out);
 void raft_decide(struct raft *raft, struct raft_out *out);
 void raft_check(const struct raft *raft);
 

@@ -265,6 +265,13 @@ bool raft_append(struct raft *raft, const struct raft_message *m, const struct r
     return true;
 }
 
+/* Of a snapshot that is not needed any more: the leader may not have heard that. */
+void raft_chunk(struct raft *raft, const struct raft_message *m, struct raft_out *out) {
+    raft_hear(raft, m, out);
+    out->chunk = m->index > raft->committed;
+    if (!out->chunk) answer(raft, out);
+}
+
 /* ---- Both ---- */
 
 void raft_saved(struct raft *raft, uint64_t index, uint64_t term, struct raft_out *out) {

@@ -95,8 +95,7 @@ static bool dispatch(struct raft *raft, const struct raft_message *m,
     case RAFT_APPENDED: return raft_appended(raft, m, out);
     case RAFT_CHUNK:
         if (raft->role == RAFT_LEADER || (raft->leader && raft->leader != m->from)) return false;
-        raft_hear(raft, m, out);
-        out->chunk = true;
+        raft_chunk(raft, m, out);
         return true;
     case RAFT_CHUNKED: {
         int place = raft_place(&raft->config, m->from);

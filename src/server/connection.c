@@ -146,7 +146,6 @@ static void note_request(struct connection *c, const struct zk_request_header *h
     c->last_op = header->type;
     if (header->xid >= 0) c->last_xid = header->xid; /* others are the client library's own */
     c->last_answer_us = c->server->clock_us;
-    session_touch(c);
 }
 
 /* Deals with the frame at `ahead`; false when nothing behind it may be looked at yet. */
@@ -277,6 +276,7 @@ static void bytes_came(struct net_stream *stream, const unsigned char *bytes, si
     server_read_clock(c->server);
     c->came_us = c->server->clock_us;
     c->server->statistics.bytes_received += size;
+    session_touch(c); /* also when it waits behind a write that takes its time */
     bytes_add(&c->in, bytes, size);
     connection_go_on(c);
 }

@@ -134,6 +134,7 @@ static void load(struct server *s, uint64_t index, uint64_t term) {
     struct raft_out out = {0};
     bool goes_on = index <= window_last(&r->log) && index >= r->raft.base &&
                    raft_term_of(&r->raft, index) == term;
+    bool written = goes_on && r->raft.saved >= index; /* in the log, so that it can go on there */
     for (uint32_t i = 1; i <= s->connection_places; i++) /* they missed what changed */
         if (s->connection[i]) connection_end(s->connection[i]);
     if (data_load(&s->tree, &found, index, &term) != 0 || !members_of_tree(s, &config)) {
@@ -141,12 +142,11 @@ static void load(struct server *s, uint64_t index, uint64_t term) {
         _exit(SERVER_EXIT_DISK);
     }
     cv_assert(raft_installed(&r->raft, index, term, &config, &out));
-    if (goes_on) {
+    if (goes_on)
         window_trim(&r->log, index);
-    } else {
+    else
         window_reset(&r->log, index);
-        log_reset(&s->log, index, term);
-    }
+    if (!written) log_reset(&s->log, index, term);
     r->applied = s->index_at_snapshot = index;
     r->applied_term = term;
     forget_what_is_in_it(s);
@@ -161,7 +161,6 @@ static void chunk_came(struct server *s, const struct raft_message *m, const uns
     struct install *install = install_of(s);
     struct receiving *from = &install->from;
     uint64_t term;
-    if (m->index <= s->replica.raft.committed) return; /* it is not needed any more */
     bool same = install->receiving && from->index == m->index && from->size == m->entries_term;
     if (!same) {
         if (install->receiving) receiving_close(from);

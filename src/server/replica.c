@@ -248,8 +248,8 @@ static void apply_decided(struct server *s) {
     /* What is applied and durable is kept for others for a while, unless there are none. */
     uint64_t most = r->applied < r->raft.saved ? r->applied : r->raft.saved;
     if (is_alone(s) && most > r->log.after) window_trim(&r->log, most);
-    size_t kept = install_is_sending(s) ? 4 * (size_t)REPLICA_KEPT
-                                        : REPLICA_KEPT; /* what comes behind it, too */
+    size_t kept = (size_t)s->settings.kept_bytes;
+    if (install_is_sending(s)) kept *= 4; /* what comes behind it, too */
     while (window_bytes(&r->log) > kept && r->log.after < most)
         window_trim(&r->log, r->log.after + 1);
     raft_trimmed(&r->raft, r->log.after);

@@ -28,7 +28,6 @@
 struct server;
 
 enum {
-    REPLICA_KEPT = 32 << 20,      /* bytes of applied entries, for members that are behind */
     REPLICA_SILENCE_MS = 500,     /* a leader that was not heard is taken for gone; see raft.h */
     REPLICA_LEADERLESS_MS = 2000, /* clients are kept for that long without a leader */
 };

@@ -25,6 +25,7 @@ void settings_default(struct settings *settings) {
         .force_sync = true,
         .sync_warning_ms = 1000,
         .sync_wait_us = 1000,
+        .kept_bytes = 32 << 20,
         .server_id = -1,
         .init_ticks = 10,
         .sync_ticks = 5,

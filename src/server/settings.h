@@ -76,6 +76,7 @@ struct settings {
     int32_t log_segment_bytes;
     bool force_sync;
     int32_t sync_warning_ms;
+    int32_t kept_bytes;   /* of applied entries, for members that are behind */
     int32_t sync_wait_us; /* a disk that was quicker is waited for, else a thread does it */
 
     char tls_certificate[SETTINGS_PATH_MAX]; /* PEM files */

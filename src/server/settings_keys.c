@@ -90,6 +90,7 @@ static const struct key keys[] = {
     YES_("forceSync", force_sync),
     NUMBER_("fsync.warningthresholdms", sync_warning_ms, 0, INT32_MAX),
     NUMBER_("fsync.waitmicros", sync_wait_us, 0, INT32_MAX),
+    NUMBER_("ensemble.keptBytes", kept_bytes, 0, INT32_MAX),
 
     TEXT_("tls.certificate", tls_certificate),
     TEXT_("tls.key", tls_key),

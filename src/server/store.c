@@ -52,10 +52,12 @@ static int load_newest(struct server *s, uint64_t *index, uint64_t *term) {
 
 /* Entries are kept for other servers, if there are any. */
 static void keep_batch(void *context, const struct raft_batch *batch) {
-    struct replica *r = context;
+    struct server *s = context;
+    struct replica *r = &s->replica;
     struct raft_entry entry;
+    size_t kept = (size_t)s->settings.kept_bytes;
     cv_assert(window_append(&r->log, batch));
-    while (window_bytes(&r->log) > REPLICA_KEPT && r->log.after < batch->committed) {
+    while (window_bytes(&r->log) > kept && r->log.after < batch->committed) {
         window_entry(&r->log, r->log.after + 1, &entry);
         r->base_term = entry.term;
         window_trim(&r->log, r->log.after + 1);
@@ -80,7 +82,7 @@ static int open_log(struct server *s, uint64_t index, uint64_t term) {
     struct replica *r = &s->replica;
     struct data_replay replay;
     data_replay_open(&replay, &s->tree, index, term);
-    replay.context = r;
+    replay.context = s;
     if (s->settings.member_count) replay.each = keep_batch;
     window_open(&r->log, index);
     r->base_term = term;

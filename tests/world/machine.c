@@ -35,6 +35,7 @@ static void settle(struct machine *m) {
     set(settings, "listen.http", "off");
     set(settings, "dataDir", m->disk.path);
     set(settings, "ensemble.reads", world->fresh ? "linearizable" : "sequential");
+    if (world->forgetful) set(settings, "ensemble.keptBytes", "300");
     set(settings, "tickTime", "200");
     set(settings, "preAllocSize", "16");
     set(settings, "snapCount", "60");

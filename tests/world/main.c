@@ -48,6 +48,7 @@ static void open_world(uint64_t seed, unsigned servers, const char *root, bool t
     rng_seed(&world->random, seed * 8 + 4);
     world->servers = servers ? servers : rng_chance(&world->random, 0.75) ? 3 : 5;
     world->fresh = rng_chance(&world->random, 0.3);
+    world->forgetful = rng_chance(&world->random, 0.2);
     world->users = 3 + (unsigned)rng_below(&world->random, 3);
     snprintf(world->root, sizeof world->root, "%s/%llu", root, (unsigned long long)seed);
     cv_assert(mkdir(world->root, 0700) == 0);

@@ -314,6 +314,7 @@ struct world {
     nanos delay[HOSTS_MAX][HOSTS_MAX], jitter;
     nanos disturbed[HOSTS_MAX][HOSTS_MAX]; /* when bytes could not pass, or a connection broke */
     bool fresh;        /* a setting of the servers: every read is linearizable */
+    bool forgetful;    /* another: entries are hardly kept for those who are behind */
     bool healed, over; /* over: users have nothing more to do */
     bool in_child;
     struct history strong, weak;
