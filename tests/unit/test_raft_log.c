@@ -97,8 +97,11 @@ static void what_was_replaced_meanwhile_is_not_durable(void **state) {
     receive(&raft, append(2, 1, 3, 1, 1, 2, 3)); /* and once more */
     raft_saved(&raft, 3, 2, &out);
     assert_int_equal(raft.saved, 1);
+    receive(&raft, append(3, 1, 4, 1, 1, 1, 1)); /* by an entry that is older */
     raft_saved(&raft, 3, 3, &out);
-    assert_int_equal(raft.saved, 3);
+    assert_int_equal(raft.saved, 1);
+    raft_saved(&raft, 2, 1, &out);
+    assert_int_equal(raft.saved, 2);
 }
 
 static void what_differs_is_replaced_with_all_behind_it(void **state) {
