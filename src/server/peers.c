@@ -169,8 +169,8 @@ static struct raft_batch from_index(struct raft_batch batch, uint64_t index) {
     return batch;
 }
 
-/* Who does not have what it once said to have durable has lost its data.  It must not be given them
- * again: others may have been elected without an entry that it voted for. */
+/* Who does not have what it once said was durable has lost its data, and with them its vote: only a
+ * person can put that right. */
 static void note_loss(struct server *s, const struct raft_message *m) {
     struct replica *r = &s->replica;
     const struct raft_peer *peer = raft_peer(&r->raft, m->from);
