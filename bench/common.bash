@@ -1,16 +1,24 @@
 # What bench/serve and bench/ensemble share: figures, verdicts, the load generator.
 # Before: root, work (a directory of the run's own), sections (those that are wanted; none: all).
+# shellcheck disable=SC2154
 
 calc() { awk "BEGIN{printf \"$1\", $2}"; }
 holds() { awk "BEGIN{exit !($1)}"; }
 bar() { if holds "$1 $2 $3"; then echo cleared; else echo MISSED; fi; }
 wanted() { [ -z "$sections" ] || [[ " $sections " == *" $1 "* ]]; }
 
+# The machine that the figures are of.
+machine() {
+    local name
+    name=$(lscpu 2>/dev/null | awk -F': *' '/^Vendor ID|^Model name/ && $2 != "-" { printf "%s ", $2 }')
+    echo "On $(uname -m), ${name:-a processor without a name }($(nproc) cores), $(stat -f -c %T "${work:-.}"), Linux $(uname -r)"
+}
+
 line() { printf '%-19s %10s %8s %10s %8s %10s %8s  %7s %7s  %7s %7s  %s\n' "$@"; }
 shown() { if [ -n "$1" ]; then calc %.0f "$1"; else echo -; fi; }
 ratio() { if [ -n "$1" ] && [ -n "$2" ]; then calc %.2f "$1 / $2"; else echo -; fi; }
 
-# Says what part of the machine others use, when that spoils the figures; nothing of ours runs then.
+# Prints the share of the machine that other processes use, if it spoils the figures; called when none of ours run.
 others() {
     local -a before after
     read -r -a before </proc/stat
@@ -31,9 +39,14 @@ build() {
     echo "$1.c cannot be built: $(head -1 "$work/log")"
     return 1
 }
-build_load() { build load "$root"/bench/load*.c "$root"/src/zk/*.c; }
+# A program of the client library.
+build_client() {
+    gcc -std=gnu17 -D_GNU_SOURCE -O2 -I"$root/include" -o "$work/$1" "$root/bench/$1.c" \
+        "$(dirname "$conclave")/libconclave.a" -lssl -lcrypto -lm -pthread
+}
+build_load() { build load "$root"/bench/load*.c "$root"/src/wire/zk/*.c; }
 
-# What is in memory is not forced to a disk.
-say_if_in_memory() {
+# Files in memory are not synced to a disk.
+warn_if_in_memory() {
     if [ "$(stat -f -c %T "$work")" = tmpfs ]; then echo "$work is in memory: nothing here goes to a disk"; fi
 }

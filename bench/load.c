@@ -12,18 +12,18 @@
 
 static const char help[] =
     "Usage: load --operation OPERATION [OPTION...]\n"
-    "Puts load on a server, and prints what came of it as a line of JSON.\n\n"
-    "  get, set         values that are there (ZooKeeper, Redis; etcd: set)\n"
-    "  create           nodes that are not; removed afterwards, or not: --keep\n"
-    "  lock             cycles of a lock that nobody else wants\n"
+    "Puts load on a server, and prints the results as a line of JSON.\n\n"
+    "  get, set         existing values (ZooKeeper, Redis; etcd: set)\n"
+    "  create           new nodes; removed afterwards, unless --keep is given\n"
+    "  lock             cycles of an uncontended lock\n"
     "  contended        cycles of a lock that all connections want\n"
     "  watchers         from a change until the last of the connections has its event\n"
     "  idle             sessions that do nothing until standard input ends\n"
-    "  answer           until a server that may not be there yet answers a client\n"
-    "  fail-over        until a write succeeds after a process was ended or stopped\n"
+    "  answer           until a server that is starting answers a client\n"
+    "  fail-over        until a write succeeds after a process was killed or stopped\n"
     "  gap              times between such writes, with or without a victim\n"
     "  ping-pong        an echo over TCP: what the machine can do\n"
-    "  overwrite        records forced to disk, over zeros: what the disk can do\n"
+    "  overwrite        records synced to disk, over zeros: what the disk can do\n"
     "  append           the same at the end of a file that grows\n\n"
     "  --protocol zookeeper|redis|etcd\n"
     "  --host 127.0.0.1  --port 2181[,PORT...]  --directory . (of the file on the disk)\n"
@@ -80,14 +80,14 @@ static const struct option options[] = {
     {0},
 };
 
-static uint64_t number_in(const char *text, uint64_t least, uint64_t most) {
+static uint64_t number_in(const char *text, uint64_t min, uint64_t max) {
     uint64_t value;
-    if (parse_u64(text, &value) != 0 || value < least || value > most)
-        die("'%s' is not a number from %" PRIu64 " to %" PRIu64, text, least, most);
+    if (parse_u64(text, &value) != 0 || value < min || value > max)
+        die("'%s' is not a number from %" PRIu64 " to %" PRIu64, text, min, max);
     return value;
 }
 
-static uint64_t number(uint64_t least, uint64_t most) { return number_in(optarg, least, most); }
+static uint64_t number(uint64_t min, uint64_t max) { return number_in(optarg, min, max); }
 
 static void take_ports(struct load *load) {
     load->port_count = 0;
@@ -145,12 +145,13 @@ static void report(const struct load *load, const char *operation) {
     double taken = (double)(load->end - load->start) / 1e9;
     printf("{\"operation\": \"%s\", \"protocol\": \"%s\", \"connections\": %u, "
            "\"outstanding\": %u, \"seconds\": %.3f, \"operations\": %" PRIu64
-           ", \"per_second\": %.1f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"max_us\": %.1f, "
+           ", \"per_second\": %.1f, \"p50_us\": %.1f, \"p99_us\": %.1f, \"p999_us\": %.1f, "
+           "\"max_us\": %.1f, "
            "\"errors\": %" PRIu64 ", \"own_cpu\": %.2f}\n",
            operation, load->protocol->name, load->connections, load->outstanding, taken, load->done,
            taken > 0 ? (double)load->done / taken : 0, latencies_quantile(&load->latencies, 0.5),
-           latencies_quantile(&load->latencies, 0.99), (double)load->latencies.most / 1e3,
-           load->errors, load->own_cpu);
+           latencies_quantile(&load->latencies, 0.99), latencies_quantile(&load->latencies, 0.999),
+           (double)load->latencies.max / 1e3, load->errors, load->own_cpu);
     fflush(stdout);
 }
 

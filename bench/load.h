@@ -17,7 +17,7 @@
 #ifndef CV_BENCH_LOAD_H
 #define CV_BENCH_LOAD_H
 
-#include "zk/zk.h"
+#include "wire/zk/zk.h"
 
 enum { KEYS = 1000, PATH_ROOM = 64, PASSWORD_BYTES = 16, PORTS_MAX = 8 };
 
@@ -54,7 +54,7 @@ struct reply {
 /* Latencies by size: 64 steps to each doubling, so that a quantile is off by 1.6% at most. */
 enum { STEP_BITS = 6, BUCKETS = (64 - STEP_BITS + 1) << STEP_BITS };
 struct latencies {
-    uint64_t counts[BUCKETS], count, most;
+    uint64_t counts[BUCKETS], count, max;
 };
 
 struct load {
@@ -119,16 +119,17 @@ void latencies_add(struct latencies *latencies, uint64_t ns);
 double latencies_quantile(const struct latencies *latencies, double part); /* us */
 
 void await_server(struct load *load); /* that may not be there yet */
-/* Connects and greets, or false; nobody waits longer than that. */
-bool dial(const struct load *load, struct connection *c, unsigned patience_ms);
+/* Connects and greets; false: that failed.  The timeout is for each receive. */
+bool dial(const struct load *load, struct connection *c, unsigned timeout_ms);
 bool await_greeting(const struct load *load, struct connection *c);
 void open_connections(struct load *load, unsigned count);
 void close_connections(struct load *load);
 
 void flush(struct load *load, struct connection *c); /* as far as the kernel takes it */
-bool flush_all(struct connection *c);                /* all of it; false: nobody is there */
-bool receive(struct connection *c, int flags);       /* false: nothing there, or nobody */
-/* What is left of what was received is a part of an answer, or of nothing. */
+bool flush_all(struct connection *c); /* all of it; false: the connection has ended */
+bool receive(struct connection *c,
+             int flags); /* false: nothing arrived, or the connection has ended */
+/* Keeps the rest of what was received, which is a part of an answer, or nothing. */
 void keep_rest(struct connection *c, const struct zk_in *received);
 
 void cycle_done(struct load *load, struct connection *c, unsigned slot);
@@ -164,7 +165,7 @@ void run_fail_over(struct load *load, bool only_first); /* write that succeeds, 
 /* ---- load_others.c ---- */
 
 unsigned start_echo(void); /* in a process that ends with this one; returns its port */
-/* Records that are each on the disk before the next; over what is there, or behind it. */
+/* Records each of which is synced before the next; over the data of a file, or at its end. */
 void write_records(struct load *load, bool overwrite);
 
 #endif

@@ -22,10 +22,10 @@ enum {
     END_STREAM = 1, /* flags */
     ACKNOWLEDGED = 1,
     END_HEADERS = 4,
-    MESSAGE_HEAD = 5,  /* of gRPC: not compressed, 4 bytes of length */
-    STREAMS = 1 << 16, /* a power of two; more than there are at a time */
-    WINDOW = 1 << 30,  /* bytes that the server may send before it hears of us, */
-    NEWS = 1 << 20,    /* which is after so many */
+    MESSAGE_HEAD = 5,       /* of gRPC: not compressed, 4 bytes of length */
+    STREAMS = 1 << 16,      /* a power of two; more than there are at a time */
+    WINDOW = 1 << 30,       /* bytes that the server may send before a window update, */
+    UPDATE_AFTER = 1 << 20, /* which is sent after so many */
     LEASE_S = 600,
 };
 
@@ -183,7 +183,7 @@ static void take_data(struct connection *c, struct slot *slot, const unsigned ch
                       size_t size) {
     if (slot) bytes_add(&slot->body, payload, size);
     c->streams->received += (uint32_t)size;
-    if (c->streams->received < NEWS) return;
+    if (c->streams->received < UPDATE_AFTER) return;
     add_window(&c->out, c->streams->received);
     c->streams->received = 0;
 }
@@ -195,10 +195,10 @@ static bool next(struct load *load, struct connection *c, struct zk_in *received
     for (size_t length; (frame = next_frame(received, &length));) {
         const unsigned char *payload = frame + FRAME_HEAD;
         unsigned type = frame[3], flags = frame[4];
-        uint32_t *place = &c->streams->slot[number_at(frame + STREAM_OFFSET, 4) / 2 % STREAMS];
+        uint32_t *call = &c->streams->slot[number_at(frame + STREAM_OFFSET, 4) / 2 % STREAMS];
         bool of_call = type == FRAME_DATA || type == FRAME_HEADERS || type == FRAME_RESET;
-        if (of_call && *place > load->outstanding) die("connection %u: no such call", c->index);
-        struct slot *slot = of_call && *place ? &c->slots[*place - 1] : NULL;
+        if (of_call && *call > load->outstanding) die("connection %u: no such call", c->index);
+        struct slot *slot = of_call && *call ? &c->slots[*call - 1] : NULL;
         if (type == FRAME_DATA) take_data(c, slot, payload, length);
         if (type == FRAME_PING && !(flags & ACKNOWLEDGED))
             acknowledge(c, FRAME_PING, payload, length);
@@ -206,11 +206,11 @@ static bool next(struct load *load, struct connection *c, struct zk_in *received
             acknowledge(c, FRAME_SETTINGS, NULL, 0);
         if (!slot || (type != FRAME_RESET && !(flags & END_STREAM))) continue;
         bool whole = type != FRAME_RESET && slot->body.used >= MESSAGE_HEAD;
-        *reply = (struct reply){.slot = *place - 1, .err = !whole};
+        *reply = (struct reply){.slot = *call - 1, .err = !whole};
         if (whole)
             reply->body = zk_in_of(slot->body.at + MESSAGE_HEAD, slot->body.used - MESSAGE_HEAD);
         slot->body.used = 0; /* the bytes stay until the next answer to this slot */
-        *place = 0;
+        *call = 0;
         return true;
     }
     return false;

@@ -16,11 +16,11 @@
 
 enum {
     EVERY_MS = 2,       /* a write, or an attempt to connect */
-    GREETING_MS = 1000, /* that long a server may take before the next is tried, */
-    PATIENCE_S = 60,    /* and all of them together */
+    GREETING_MS = 1000, /* then the next server is tried */
+    TIMEOUT_S = 60,     /* for all attempts together */
 };
 
-/* To the port behind the one of the last attempt. */
+/* To the port after that of the last attempt. */
 static bool connect_next(struct load *load, struct connection *c, unsigned *attempts) {
     c->out.used = 0;
     c->port = load->ports[++*attempts % load->port_count];
@@ -53,7 +53,7 @@ static bool answered(struct load *load, struct connection *c, bool *connected) {
 static void run_until_answered(struct load *load, struct connection *c) {
     bool connected = true;
     unsigned attempts = 0;
-    uint64_t limit = clock_ns() + (uint64_t)(PATIENCE_S * 1e9);
+    uint64_t limit = clock_ns() + (uint64_t)(TIMEOUT_S * 1e9);
     for (;;) {
         if (!connected) {
             if (attempts) poll(NULL, 0, EVERY_MS);
@@ -64,7 +64,7 @@ static void run_until_answered(struct load *load, struct connection *c) {
         } else if (answered(load, c, &connected)) {
             return;
         }
-        if (clock_ns() > limit) die("no write succeeds within %u s", PATIENCE_S);
+        if (clock_ns() > limit) die("no write succeeds within %u s", TIMEOUT_S);
     }
 }
 
@@ -76,7 +76,7 @@ void run_fail_over(struct load *load, bool only_first) {
     if (load->operation->prepare) load->operation->prepare(load);
     write_once(load, c);
     while (!answered(load, c, &connected))
-        if (!connected) die("the server ended the connection before anything was ended");
+        if (!connected) die("the server closed the connection before the victim was ended");
     load->start = clock_ns();
     load->end = load->start + (uint64_t)(only_first ? 0 : load->seconds * 1e9);
     if (load->victim && kill(load->victim, load->ending) != 0)

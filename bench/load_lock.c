@@ -4,9 +4,9 @@
 
 /* ---- Locks ----
  *
- * The usual recipe.  A client creates an ephemeral sequential node in the lock's directory and
+ * ZooKeeper's recipe.  A client creates an ephemeral sequential node in the lock's directory and
  * lists the directory; when its node is the lowest it has the lock, and deletes the node to give it
- * back; else it waits until the node before its own is gone, and lists again.
+ * back; else it waits until the node before its own is deleted, and lists again.
  *
  * In `lock` each slot of each connection has a lock of its own, in `contended` all have the same.
  */
@@ -53,7 +53,7 @@ static void list(struct load *load, struct connection *c, unsigned slot) {
     send_frame(c, create + frame_size(create), slot);
 }
 
-/* Those who wait have created theirs after ours or before it; names differ in their number only. */
+/* The node just before our own, or null; names differ in their number only. */
 static struct zk_text name_before(struct zk_texts names, const char *own) {
     struct zk_text before = zk_null(), other;
     while (zk_texts_next(&names, &other))

@@ -46,7 +46,7 @@ static uint64_t bucket_end(unsigned bucket) {
 void latencies_add(struct latencies *latencies, uint64_t ns) {
     latencies->counts[bucket_of(ns)]++;
     latencies->count++;
-    if (ns > latencies->most) latencies->most = ns;
+    if (ns > latencies->max) latencies->max = ns;
 }
 
 double latencies_quantile(const struct latencies *latencies, double part) {
@@ -56,7 +56,7 @@ double latencies_quantile(const struct latencies *latencies, double part) {
         seen += latencies->counts[i];
         if (seen && (double)seen >= wanted) {
             uint64_t end = bucket_end(i);
-            return (double)(end < latencies->most ? end : latencies->most) / 1e3;
+            return (double)(end < latencies->max ? end : latencies->max) / 1e3;
         }
     }
     return 0;
@@ -69,10 +69,9 @@ void keep_rest(struct connection *c, const struct zk_in *received) {
     if (c->in_used) memmove(c->in, received->at, c->in_used);
 }
 
-/* Nobody waits for ever, because a server that is just starting may have accepted a connection and
- * forgotten it. */
-bool dial(const struct load *load, struct connection *c, unsigned patience_ms) {
-    struct timeval patience = {patience_ms / 1000, patience_ms % 1000 * 1000};
+/* A server that is just starting may accept a connection and never answer: hence the timeout. */
+bool dial(const struct load *load, struct connection *c, unsigned timeout_ms) {
+    struct timeval timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000};
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)c->port)};
     if (inet_pton(AF_INET, load->host, &address.sin_addr) != 1) die("no address: %s", load->host);
     c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -82,7 +81,7 @@ bool dial(const struct load *load, struct connection *c, unsigned patience_ms) {
         return false;
     }
     setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     c->in_used = 0;
     if (load->protocol->greet) load->protocol->greet(c);
     if (flush_all(c)) return true;
@@ -116,7 +115,7 @@ void await_server(struct load *load) {
     uint64_t end = clock_ns() + (uint64_t)(load->seconds * 1e9);
     connection_init(load, &c, 0);
     while (!dial(load, &c, 200) || !await_greeting(load, &c)) {
-        if (clock_ns() > end) die("nobody answers on port %u", c.port);
+        if (clock_ns() > end) die("no server answers on port %u", c.port);
         nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
     }
     close(c.fd);
@@ -157,7 +156,7 @@ static void watch_for(struct load *load, struct connection *c, int action) {
     if (epoll_ctl(load->epoll, action, c->fd, &event) != 0) die("epoll: %s", strerror(errno));
 }
 
-/* What is left in `out` is moved to its front; false: there is nobody to send it to. */
+/* The rest of `out` is moved to its front; false: the connection has ended. */
 static bool push(struct connection *c, int flags) {
     size_t sent = 0;
     while (sent < c->out.used) {

@@ -5,7 +5,7 @@
 
 enum {
     SESSION_MS = 40000,
-    LONGEST = 1 << 20,
+    FRAME_MAX = 1 << 20,
     PENDING_MAX = 512,      /* unmeasured requests at a time: their answers fit where they arrive */
     DIRECTORY_NODES = 1000, /* nodes that are created below one directory */
     XID_OFFSET = 4,         /* in a frame: its length is in front */
@@ -26,7 +26,7 @@ static void greet(struct connection *c) {
 static bool greeted(struct connection *c, struct zk_in *received) {
     struct zk_in frame;
     struct zk_connect_response response;
-    if (zk_next_frame(received, LONGEST, &frame) != 1) return false;
+    if (zk_next_frame(received, FRAME_MAX, &frame) != 1) return false;
     if (!zk_read_connect_response(&frame, &response) || !response.session_id)
         die("the server refuses a session");
     c->session = response.session_id;
@@ -38,7 +38,7 @@ static bool greeted(struct connection *c, struct zk_in *received) {
 static bool next(struct load *load, struct connection *c, struct zk_in *received,
                  struct reply *reply) {
     struct zk_reply_header header;
-    int found = zk_next_frame(received, LONGEST, &reply->body);
+    int found = zk_next_frame(received, FRAME_MAX, &reply->body);
     if (found == 0) return false;
     if (found < 0 || !zk_read_reply_header(&reply->body, &header))
         die("connection %u: not a reply", c->index);
@@ -125,8 +125,7 @@ static void prepare_keys(struct load *load) {
     settle(load);
 }
 
-/* Who has got an answer to a write sees all that was written before it, wherever it is connected.
- */
+/* After the answer to a write a connection shows all earlier writes, whichever server it is to. */
 static void catch_up(struct load *load) {
     for (unsigned i = 0; i < load->opened; i++)
         SEND(&load->all[i].out, 0, ZK_OP_SET_DATA, set_data_request, zk_text_of(key_path(0)),

@@ -9,11 +9,11 @@
 
 enum { ARENA_ALIGN = 64, ARENA_STEP_MIN = 1 << 16, ARENA_LARGE = 8 << 20 };
 
-int arena_open(struct arena *arena, size_t reserve) {
+int arena_open(struct arena *arena, uint64_t reserve) {
     void *base;
     while ((base = mmap(NULL, reserve, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
                         0)) == MAP_FAILED) {
-        reserve /= 2; /* where addresses are limited, take what there is */
+        reserve /= 2; /* the address space may be limited (ulimit -v) */
         if (reserve < ARENA_STEP_MIN) return -1;
     }
     *arena = (struct arena){.base = base, .reserved = reserve};

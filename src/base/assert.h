@@ -1,5 +1,6 @@
 /* An invariant that is checked in every build: a broken one ends the program at once, because a
- * coordination system that goes on with a state it does not understand is worse than none. */
+ * coordination service in an unknown state is worse than none.  The condition has no side effects.
+ */
 #ifndef CV_BASE_ASSERT_H
 #define CV_BASE_ASSERT_H
 

@@ -11,14 +11,14 @@ struct bytes {
     size_t used, room;
 };
 
-/* Makes sure that so many more bytes have room, and returns where they would begin. */
+/* Makes room for more bytes, and returns where they would begin. */
 static inline unsigned char *bytes_reserve(struct bytes *bytes, size_t more) {
     if (__builtin_expect(bytes->room - bytes->used < more, 0))
         bytes->at = grown(bytes->at, &bytes->room, bytes->used + more, 1);
     return bytes->at + bytes->used;
 }
 
-/* Lengthens them by that many, and returns where those begin. */
+/* Appends uninitialized bytes, and returns where they begin. */
 static inline unsigned char *bytes_extend(struct bytes *bytes, size_t more) {
     unsigned char *to = bytes_reserve(bytes, more);
     bytes->used += more;
@@ -26,8 +26,7 @@ static inline unsigned char *bytes_extend(struct bytes *bytes, size_t more) {
 }
 
 static inline void bytes_add(struct bytes *bytes, const void *from, size_t size) {
-    unsigned char *to = bytes_extend(bytes, size);
-    if (size) memcpy(to, from, size);
+    if (size) memcpy(bytes_extend(bytes, size), from, size);
 }
 
 static inline void bytes_close(struct bytes *bytes) {

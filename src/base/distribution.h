@@ -11,7 +11,7 @@ enum distribution_kind { CONSTANT, UNIFORM, EXPONENTIAL, LOGNORMAL };
 
 struct distribution {
     enum distribution_kind kind;
-    double a, b; /* microseconds: value; least, most; mean; median, and sigma of the logarithm */
+    double a, b; /* microseconds: value; min, max; mean; median, and sigma of the logarithm */
 };
 
 #define DISTRIBUTION_SYNTAX "1ms, uniform:1ms,5ms, exponential:2ms or lognormal:2ms,0.8"
@@ -24,7 +24,7 @@ double distribution_mean(const struct distribution *d);
 /* The probability that a draw is above x microseconds. */
 double distribution_above(const struct distribution *d, double x);
 
-/* Whole microseconds, none of them so many (thirty years) that sums of them could overflow. */
+/* Whole microseconds, at most thirty years, so that sums of them cannot overflow. */
 uint64_t distribution_clamp(double us);
 uint64_t distribution_draw_slow(const struct distribution *d, struct rng *rng);
 static inline uint64_t distribution_draw(const struct distribution *d, struct rng *rng) {

@@ -6,7 +6,8 @@
 
 #include "base/assert.h"
 
-/* The array, with room for `needed` items of that many bytes; ends the program without memory. */
+/* The array, reallocated if it has no room for `needed` items of `item` bytes each.  Ends the
+ * program when memory runs out. */
 static inline void *grown(void *array, size_t *room, size_t needed, size_t item) {
     if (needed <= *room) return array;
     size_t wanted = *room ? *room * 2 : 64;

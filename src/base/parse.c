@@ -22,8 +22,7 @@ static int unit_us(const char *name, double *us) {
     return -1;
 }
 
-/* strtod without the forms nobody means: white space, inf, nan, hexadecimal, less than it can tell
- * from nothing. */
+/* strtod without white space, inf, nan, hexadecimal and underflow to 0. */
 static int leading_real(const char *text, double *value, const char **rest) {
     if (!isdigit((unsigned char)*text) && *text != '.' && *text != '-') return -1;
     char *end;
@@ -70,7 +69,7 @@ int parse_duration(const char *text, uint64_t *us) {
     else if (unit_us(rest, &unit) != 0)
         return -1;
     uint64_t whole = value * unit > 1e15 ? 0 : (uint64_t)llround(value * unit);
-    if (whole == 0 && value > 0) return -1; /* too long, or too short to be told from none */
+    if (whole == 0 && value > 0) return -1; /* too long, or rounded to 0 */
     *us = whole;
     return 0;
 }
@@ -95,7 +94,7 @@ int parse_fraction(const char *text, double *result) {
     memcpy(part, text, (size_t)(slash - text));
     part[slash - text] = 0;
     if (parse_duration(part, &part_us) != 0) return -1;
-    if (unit_us(slash + 1, &whole_us) != 0) { /* "3s/hour" leaves out the one */
+    if (unit_us(slash + 1, &whole_us) != 0) { /* "3s/hour" means "3s/1hour" */
         if (parse_duration(slash + 1, &us) != 0) return -1;
         whole_us = (double)us;
     }
@@ -105,10 +104,10 @@ int parse_fraction(const char *text, double *result) {
 }
 
 char *format_real(char *buffer, size_t size, double value) {
-    bool usual = value == 0 || (fabs(value) >= 1e-4 && fabs(value) < 1e15);
+    bool plain = value == 0 || (fabs(value) >= 1e-4 && fabs(value) < 1e15);
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(buffer, size, "%.*g", digits, value);
-        if (usual && strchr(buffer, 'e')) continue; /* 10 rather than 1e+01 */
+        if (plain && strchr(buffer, 'e')) continue; /* 10 rather than 1e+01 */
         if (strtod(buffer, NULL) == value) break;
     }
     return buffer;

@@ -1,11 +1,11 @@
-/* Numbers as people write them.  Each returns 0, or -1 and leaves the result alone. */
+/* Numbers as people write them.  Each parser returns 0, or -1 and leaves the result unchanged. */
 #ifndef CV_BASE_PARSE_H
 #define CV_BASE_PARSE_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* A whole number, decimal or 0x…, nothing before or behind it. */
+/* A whole number, decimal or 0x…, with nothing before or after it. */
 int parse_u64(const char *text, uint64_t *result);
 /* A finite real number. */
 int parse_real(const char *text, double *result);

@@ -1,16 +1,18 @@
-/* Text that came from a person, letter by letter, whatever bytes it is made of. */
+/* UTF-8 text of a user, character by character; it may hold any bytes. */
 #ifndef CV_BASE_UTF8_H
 #define CV_BASE_UTF8_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum { UTF8_BROKEN = 0xfffd };
 
-/* Steps over one letter and returns its code: 0 at the end, UTF8_BROKEN for a byte that is part of
- * none.  Codes that no document may hold count as broken too. */
+/* Steps over one character and returns its code point: 0 at the end, UTF8_BROKEN for an invalid
+ * byte. Surrogates and noncharacters count as broken too. */
 static inline uint32_t utf8_next(const char **text) {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    static const uint32_t min[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *at = (const unsigned char *)*text;
     if (*at == 0) return 0;
     size_t size = *at < 0x80   ? 1
@@ -25,8 +27,22 @@ static inline uint32_t utf8_next(const char **text) {
         code = code << 6 | (at[i] & 0x3f);
     }
     *text += size ? size : 1;
-    if (!size || code < least[size] || code > 0x10ffff) return UTF8_BROKEN;
+    if (!size || code < min[size] || code > 0x10ffff) return UTF8_BROKEN;
     return (code >= 0xd800 && code < 0xe000) || (code & 0xfffe) == 0xfffe ? UTF8_BROKEN : code;
+}
+
+/* The same of a text that ends elsewhere and may hold NUL bytes, which are characters too; it must
+ * not be at its end. */
+static inline uint32_t utf8_take(const char **text, const char *end, bool *broken) {
+    char copy[5] = {0}; /* utf8_next wants an end, and takes a NUL byte for it */
+    size_t left = (size_t)(end - *text);
+    memcpy(copy, *text, left < 4 ? left : 4);
+    const char *at = copy;
+    uint32_t code = utf8_next(&at);
+    if (at == copy) at++; /* a NUL byte */
+    *broken = code == UTF8_BROKEN && memcmp(copy, "\xef\xbf\xbd", 3) != 0;
+    *text += at - copy;
+    return code;
 }
 
 #endif

@@ -1,12 +1,12 @@
-/* A timer wheel: pending events in order of time, then of insertion, at a constant cost each.
+/* A hierarchical timer wheel: pending events in order of time, then of insertion, at a constant
+ * cost each.
  *
- * The lowest level has a slot for each of 4,096 ticks, so that what is near goes to its place at
- * once; each level above has 64 slots, as wide as the whole level below.  A node sits on the lowest
- * level whose span it shares with the present, so it moves down at most once per level, and
- * whatever shares a slot was inserted in the order in which it stands there: an earlier node of the
- * same time has always been moved down before a later one can be inserted below.  Nodes are records
- * of the caller, 64 bytes each, that begin with a wheel_node, addressed by index; index 0 means
- * none. */
+ * The lowest level has a slot for each of 4,096 ticks, so that near events go to their final slot
+ * at once; each level above has 64 slots, each as wide as the whole level below.  A node is on the
+ * lowest level whose span it shares with the present, so it moves down at most once per level.  The
+ * nodes of a slot are in the order of insertion: an earlier node of the same time has always been
+ * moved down before a later one can be inserted below.  Nodes are records of the caller, 64 bytes
+ * each, that begin with a wheel_node and are addressed by index; index 0 means none. */
 #ifndef CV_BASE_WHEEL_H
 #define CV_BASE_WHEEL_H
 

@@ -1,13 +1,15 @@
 #include "cli/check_report.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "base/parse.h"
-#include "judge/mutex.h"
-#include "lab/counterexample.h"
+#include "cli/report.h"
+#include "lab/experiments/counterexample.h"
+#include "lab/judge/election.h"
+#include "lab/judge/mutex.h"
+#include "language/language.h"
 
-/* A counterexample, replayed in the simulator, which is where it is shown from. */
+/* A counterexample, replayed in the simulator to be shown. */
 struct replay {
     struct scenario scenario;
     struct sim sim;
@@ -29,7 +31,7 @@ static void replay_open(struct replay *replay, const struct check_request *reque
     replay->made = true;
     bool repeats = result->path[result->violated].cycle < result->path[result->violated].count;
     bool simulator_agrees = sim_verdicts(&replay->sim)[result->violated].value == VIOLATED;
-    cv_assert(repeats || simulator_agrees); /* or one of the two is wrong */
+    cv_assert(repeats || simulator_agrees); /* else one of the two is wrong */
 }
 
 static void replay_close(struct replay *replay) {
@@ -40,27 +42,82 @@ static void replay_close(struct replay *replay) {
 }
 
 static const char *property_name(const struct check_request *request, int property) {
-    return sim_properties(request->model.algorithm->problem).name[property];
+    return sim_properties(request->model.algorithm).name[property];
 }
 
 static bool is_decided(const struct check_request *request, int property) {
-    return request->model.algorithm->problem == CV_ELECTION || property != BOUNDED_WAIT;
+    bool asked = request->search.judged & 1u << BOUNDED_WAIT || request->model.wait_bound ||
+                 request->model.starved_after;
+    return request->model.algorithm->problem == CV_ELECTION || property != BOUNDED_WAIT || asked;
 }
 
 /* ---- Files ---- */
 
-static void write_files(const struct check_request *request, const struct replay *replay) {
+static void write_files(const struct check_request *request, int violated,
+                        const struct replay *replay) {
     if (request->scenario) {
-        FILE *out = open_output(request->scenario);
+        FILE *out = open_output(request->scenario, request->force);
         scenario_write(&replay->scenario, out);
         close_output(out, request->scenario);
     }
     if (request->traced) {
         const char *path = request->output ? request->output : "-";
-        FILE *out = open_output(path);
-        trace_write(&replay->trace, request->format, replay->scenario.title, out);
+        char title[SCENARIO_TITLE_MAX];
+        snprintf(title, sizeof title, _("%s: %s violated"), request->model.algorithm->name,
+                 _(property_name(request, violated)));
+        FILE *out = open_output(path, request->force);
+        trace_write(&replay->trace, request->format, title, 1, out);
         close_output(out, path);
     }
+}
+
+/* ---- What is not known, and why ---- */
+
+static bool is_likely(const struct check_request *request, const struct check_result *result,
+                      int property) {
+    return result->ends_likely && request->model.algorithm->problem == CV_ELECTION &&
+           (property == LIVENESS || property == TERMINATION) && result->doubt[property];
+}
+
+static char *why_unknown(const struct check_request *request, const struct check_result *result,
+                         int property, char *buffer, size_t size) {
+    unsigned long long depth = request->search.depth, timeouts = request->model.timeouts;
+    switch (result->doubt[property]) {
+    case NO_DOUBT: *buffer = 0; break;
+    case NOT_ASKED: snprintf(buffer, size, _("not asked for")); break;
+    case AFTER_THE_FIRST: snprintf(buffer, size, _("not violated before the search ended")); break;
+    case BEYOND_DEPTH:
+        snprintf(buffer, size,
+                 depth == 1 ? _("not violated within %llu step")
+                            : _("not violated within %llu steps"),
+                 depth);
+        break;
+    case BEYOND_MEMORY: snprintf(buffer, size, _("not violated before the memory limit")); break;
+    case BEYOND_TIMEOUTS:
+        snprintf(buffer, size,
+                 timeouts == 1 ? _("not violated within %llu timeout")
+                               : _("not violated within %llu timeouts"),
+                 timeouts);
+        break;
+    case REDUCED:
+        snprintf(buffer, size, _("who waits is not told with --reduce and --compact"));
+        break;
+    case ALL_ENTRIES_USED:
+        snprintf(buffer, size, _("others can use up all of their entries, %d, during one wait"),
+                 result->overtakes);
+        break;
+    case CYCLES_UNSEEN:
+        snprintf(buffer, size,
+                 _("states may repeat, and %s does not tell whether somebody waits for ever"),
+                 request->search.compact ? "--compact" : "--reduce symmetry");
+        break;
+    }
+    if (is_likely(request, result, property))
+        snprintf(buffer + strlen(buffer), size - strlen(buffer),
+                 _("; with probability 1 it holds: from every state of the first %llu steps some "
+                   "draws lead to an end"),
+                 (unsigned long long)result->ends_likely);
+    return buffer;
 }
 
 /* ---- JSON ---- */
@@ -114,12 +171,33 @@ static json_t *counterexample_json(const struct check_request *request,
 static json_t *verdicts_json(const struct check_request *request,
                              const struct check_result *result) {
     json_t *verdicts = json_object();
-    struct properties properties = sim_properties(request->model.algorithm->problem);
+    struct properties properties = sim_properties(request->model.algorithm);
     for (int i = 0; i < properties.count; i++)
         if (is_decided(request, i))
             json_object_set_new(verdicts, properties.name[i],
                                 json_string(verdict_word(result->verdict[i])));
     return verdicts;
+}
+
+static json_t *unknown_json(const struct check_request *request,
+                            const struct check_result *result) {
+    json_t *reasons = json_object();
+    struct properties properties = sim_properties(request->model.algorithm);
+    char why[240];
+    for (int i = 0; i < properties.count; i++)
+        if (is_decided(request, i) && result->verdict[i] == UNKNOWN)
+            json_object_set_new(reasons, properties.name[i],
+                                json_string(why_unknown(request, result, i, why, sizeof why)));
+    return reasons;
+}
+
+static json_t *likely_json(const struct check_request *request, const struct check_result *result) {
+    json_t *names = json_array();
+    struct properties properties = sim_properties(request->model.algorithm);
+    for (int i = 0; i < properties.count; i++)
+        if (is_likely(request, result, i))
+            json_array_append_new(names, json_string(properties.name[i]));
+    return names;
 }
 
 static json_t *report_json(const struct check_request *request, const struct check_result *result,
@@ -135,10 +213,15 @@ static json_t *report_json(const struct check_request *request, const struct che
     json_object_set_new(report, "memory", json_integer((json_int_t)result->memory));
     json_object_set_new(report, "memory_visited", json_integer((json_int_t)result->memory_visited));
     json_object_set_new(report, "end", json_string(end_words[result->end]));
-    json_object_set_new(report, "timers_left", json_boolean(result->cut));
+    json_object_set_new(report, "timers_left", json_boolean(result->timers_left));
+    if (is_decided(request, BOUNDED_WAIT) && model->algorithm->problem == CV_MUTEX)
+        json_object_set_new(report, "overtakes",
+                            result->overtakes < 0 ? json_null() : json_integer(result->overtakes));
     if (request->search.compact)
         json_object_set_new(report, "omission", json_real(result->omission));
     json_object_set_new(report, "verdicts", verdicts_json(request, result));
+    json_object_set_new(report, "unknown", unknown_json(request, result));
+    json_object_set_new(report, "with_probability_1", likely_json(request, result));
     json_object_set_new(report, "counterexample", counterexample_json(request, result, replay));
     return report;
 }
@@ -146,21 +229,33 @@ static json_t *report_json(const struct check_request *request, const struct che
 /* ---- Text ---- */
 
 static const char *const end_sentences[] = {
-    [CHECK_COMPLETE] = "everything within these bounds was explored",
-    [CHECK_VIOLATED] = "ended with the first violation; --keep-going decides the rest",
-    [CHECK_MEMORY] = "the memory limit was reached: what is unknown may still be violated",
-    [CHECK_DEPTH] = "nothing beyond the depth asked for was explored",
+    [CHECK_COMPLETE] = N_("everything within these bounds was explored"),
+    [CHECK_VIOLATED] = N_("ended with the first violation; --keep-going decides the rest"),
+    [CHECK_MEMORY] = N_("the memory limit was reached: what is unknown may still be violated"),
+    [CHECK_DEPTH] = N_("the depth limit was reached: nothing beyond it was explored"),
 };
 
-static void figure(FILE *out, const char *name, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void figure(FILE *out, const char *name, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(out, "  %-20s ", name);
-    vfprintf(out, format, arguments);
-    fputc('\n', out);
-    va_end(arguments);
+/* What holds, holds for so many entries: more of them may show what these do not. */
+static void held_text(const struct check_request *request, const struct check_result *result,
+                      int property, FILE *out) {
+    const struct check_model *model = &request->model;
+    char entries[80] = "", omission[80] = "", overtakes[120] = "";
+    bool lock = model->algorithm->problem == CV_MUTEX;
+    if (lock && property == BOUNDED_WAIT)
+        snprintf(overtakes, sizeof overtakes,
+                 result->overtakes == 1 ? _(": others enter at most %d time during one wait")
+                                        : _(": others enter at most %d times during one wait"),
+                 result->overtakes);
+    if (lock)
+        snprintf(entries, sizeof entries,
+                 model->entries == 1 ? _(" for %u entry of each process")
+                                     : _(" for %u entries of each process"),
+                 model->entries);
+    if (request->search.compact)
+        snprintf(omission, sizeof omission, _(", but for an omission of probability %.2g"),
+                 result->omission);
+    figure(out, _(property_name(request, property)), "%s%s%s%s\n", _("held"), entries, omission,
+           overtakes);
 }
 
 static void verdict_text(const struct check_request *request, const struct check_result *result,
@@ -168,50 +263,59 @@ static void verdict_text(const struct check_request *request, const struct check
     const char *name = property_name(request, property);
     const struct check_path *path = &result->path[property];
     enum verdict_value value = result->verdict[property];
-    if (value != VIOLATED) {
-        figure(out, name, "%s", verdict_word(value));
+    if (value == UNKNOWN) {
+        char why[240];
+        figure(out, _(name), _("unknown: %s\n"),
+               why_unknown(request, result, property, why, sizeof why));
+    } else if (value == HELD) {
+        held_text(request, result, property, out);
     } else if (path->cycle < path->count) {
-        figure(out, name, "violated after %zu steps: the last %zu of them can repeat for ever",
+        figure(out, _(name),
+               _("violated after %zu steps: the last %zu of them can repeat for ever\n"),
                path->count, path->count - path->cycle);
     } else {
         bool shown = property == result->violated;
         const char *why = shown ? sim_verdicts(&replay->sim)[property].why : "";
-        figure(out, name, "violated after %zu steps%s%s", path->count, *why ? ": " : "", why);
+        figure(out, _(name), _("violated after %zu steps%s%s\n"), path->count, *why ? ": " : "",
+               why);
     }
 }
 
 static void report_text(const struct check_request *request, const struct check_result *result,
                         const struct replay *replay, FILE *out) {
     const struct check_model *model = &request->model;
-    struct properties properties = sim_properties(model->algorithm->problem);
+    struct properties properties = sim_properties(model->algorithm);
     char memory[32], time[32];
-    fprintf(out, "%s, %u processes", model->algorithm->name, model->processes - model->servers);
+    fprintf(out, _("%s, %u processes"), model->algorithm->name, model->processes - model->servers);
     if (model->servers)
-        fprintf(out, " and %u that serve%s", model->servers, model->servers == 1 ? "s" : "");
+        fprintf(out, model->servers == 1 ? _(" and %u server") : _(" and %u servers"),
+                model->servers);
     fputs(":\n", out);
-    figure(out, "states", "%llu", (unsigned long long)result->states);
-    figure(out, "transitions", "%llu", (unsigned long long)result->transitions);
-    figure(out, "depth", "%llu", (unsigned long long)result->depth);
-    figure(out, "time", "%s", format_duration(time, sizeof time, result->seconds * 1e6));
-    figure(out, "memory", "%s", format_bytes(memory, sizeof memory, (double)result->memory));
-    figure(out, "search", "%s", end_sentences[result->end]);
+    figure(out, _("states"), "%llu\n", (unsigned long long)result->states);
+    figure(out, _("transitions"), "%llu\n", (unsigned long long)result->transitions);
+    figure(out, _("depth"), "%llu\n", (unsigned long long)result->depth);
+    figure(out, _("time"), "%s\n", format_duration(time, sizeof time, result->seconds * 1e6));
+    figure(out, _("memory"), "%s\n", format_bytes(memory, sizeof memory, (double)result->memory));
+    figure(out, _("search"), "%s\n", _(end_sentences[result->end]));
     if (request->search.compact)
-        figure(out, "omission", "%.2g: how likely it is that a state was taken for another",
+        figure(out, _("omission"), _("%.2g: the probability that a state was omitted\n"),
                result->omission);
-    if (result->cut)
-        figure(out, "timeouts",
-               "timers were left that would have fired beyond --timeouts: no end is known there");
+    if (result->timers_left)
+        figure(out, _("timeouts"),
+               _("some timers were left when --timeouts was used up: what they would do was not "
+                 "explored\n"));
     for (int i = 0; i < properties.count; i++)
         if (is_decided(request, i)) verdict_text(request, result, replay, i, out);
 }
 
 static void show_how(const struct check_request *request, const struct check_result *result,
                      const struct replay *replay) {
-    printf("\nHow %s comes to be violated, a step a millisecond:\n",
-           property_name(request, result->violated));
+    printf(_("\nA counterexample to %s, one step per millisecond:\n"),
+           _(property_name(request, result->violated)));
     trace_write_text(&replay->trace, stdout);
     if (!request->scenario)
-        puts("Save it with --scenario FILE, and replay it with: conclave sim --scenario FILE");
+        puts(_("Save it with --save-scenario FILE, and replay it with: "
+               "conclave sim --scenario FILE"));
 }
 
 int check_report(const struct check_request *request, const struct check_result *result) {
@@ -220,9 +324,10 @@ int check_report(const struct check_request *request, const struct check_result 
     bool on_stdout =
         request->traced && replay.made && (!request->output || strcmp(request->output, "-") == 0);
     if (replay.made)
-        write_files(request, &replay);
+        write_files(request, result->violated, &replay);
     else if (request->traced || request->scenario)
-        fprintf(stderr, "conclave: nothing was violated, so there is no counterexample to write\n");
+        fprintf(stderr,
+                _("conclave: nothing was violated, so there is no counterexample to write\n"));
     if (request->json) {
         print_json(report_json(request, result, &replay));
     } else {

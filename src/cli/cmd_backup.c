@@ -1,20 +1,24 @@
-/* conclave backup: all data of a server, which may be running, in one file. */
+/* conclave backup: writes all data of a server, which may be running, into one file. */
 #include <inttypes.h>
 
 #include "cli/cli.h"
-#include "store/data.h"
+#include "service/store/data.h"
 
 enum { KEY_DATA = 256, KEY_LOG };
 
 static const struct argp_option options[] = {
     {"data", KEY_DATA, "DIR", 0, "The server's data (./conclave-data)", 0},
-    {"log", KEY_LOG, "DIR", 0, "Where it keeps its log, if elsewhere", 0},
+    {"log", KEY_LOG, "DIR", 0, "The server's directory for the log, if other than --data", 0},
     {0}};
 
 static const char doc[] =
     "Writes all data of a server into FILE: nodes, ACLs and sessions as of one moment, with all "
-    "that was acknowledged before the backup began.  FILE appears when it is complete.\v"
-    "The server may be running, and is not asked: its files are read, so this runs on the same "
+    "that was acknowledged before the backup began.  FILE appears when it is complete.  (Of a "
+    "member "
+    "of an ensemble it is what its log knows to be committed: the last write before a pause is "
+    "known "
+    "with the next one, or after a snapshot.)\v"
+    "The server may be running, and is not involved: its files are read, so this runs on the same "
     "machine, as a user who may read them.  Whoever can read FILE can read all nodes.\n\n"
     "Examples:\n"
     "  conclave backup /backup/conclave.snapshot --data /var/lib/conclave\n"
@@ -42,7 +46,7 @@ int cmd_backup(int argc, char **argv) {
     struct request request = {.data = "conclave-data"};
     struct data data;
     argp_parse(&argp, argc, argv, 0, NULL, &request);
-    if (!request.file) usage_error("which file is the backup to be written to?");
+    if (!request.file) usage_error("give the FILE to write the backup to");
     int status = data_open(&data);
     if (!status) status = data_read(&data, request.data, request.log);
     if (!status) status = data_write_file(&data, request.file);

@@ -3,10 +3,10 @@
 #include <unistd.h>
 
 #include "base/parse.h"
-#include "catalogue/catalogue.h"
-#include "check/check.h"
-#include "cli/check_report.h"
+#include "cli/check_walk.h"
 #include "cli/options.h"
+#include "lab/check/check.h"
+#include "language/language.h"
 
 enum {
     KEY_ENTRIES = KEY_OWN,
@@ -29,6 +29,10 @@ enum {
     KEY_TRACE,
     KEY_OUTPUT,
     KEY_SCENARIO,
+    KEY_SAVE_SCENARIO,
+    KEY_FORCE,
+    KEY_COORDINATOR,
+    KEY_WALK,
 };
 
 enum { JOBS_MAX = 64 };
@@ -37,18 +41,13 @@ enum { JOBS_MAX = 64 };
 
 /* ---- Reading the command line ---- */
 
-static void set_bound(const char *name, const char *text, uint64_t least, uint64_t most,
+static void set_bound(const char *name, const char *text, uint64_t min, uint64_t max,
                       uint8_t *result) {
     uint64_t value;
-    if (parse_u64(text, &value) != 0 || value < least || value > most)
+    if (parse_u64(text, &value) != 0 || value < min || value > max)
         usage_error("%s: '%s' is not a whole number from %llu to %llu", name, text,
-                    (unsigned long long)least, (unsigned long long)most);
+                    (unsigned long long)min, (unsigned long long)max);
     *result = (uint8_t)value;
-}
-
-static void set_count(const char *name, const char *text, uint64_t *result) {
-    if (parse_u64(text, result) != 0 || *result == 0)
-        usage_error("%s: '%s' is not a whole number above 0", name, text);
 }
 
 static void set_reduction(struct check_search *search, const char *text) {
@@ -60,7 +59,7 @@ static void set_reduction(struct check_search *search, const char *text) {
 }
 
 static void set_property(struct check_request *request, const char *name) {
-    struct properties properties = sim_properties(request->config.algorithm->problem);
+    struct properties properties = sim_properties(request->config.algorithm);
     for (int i = 0; i < properties.count; i++)
         if (strcmp(properties.name[i], name) == 0) {
             request->search.judged |= 1u << i;
@@ -68,9 +67,8 @@ static void set_property(struct check_request *request, const char *name) {
         }
     char known[256] = "";
     for (int i = 0; i < properties.count; i++)
-        if (strcmp(properties.name[i], "bounded_wait") != 0)
-            snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
-                     properties.name[i]);
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "",
+                 properties.name[i]);
     usage_error("property: '%s' is not one of %s", name, known);
 }
 
@@ -86,6 +84,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     if (option_parse(&request->config, key, text)) return 0;
     switch (key) {
     case 'j': request->json = true; break;
+    case KEY_LANG: return language_option(text);
     case KEY_ENTRIES: set_bound("entries", text, 1, CHECK_ENTRIES_MAX, &model->entries); break;
     case KEY_CRASHES: set_bound("crashes", text, 0, CHECK_FAULTS_MAX, &model->crashes); break;
     case KEY_AMNESIA: model->amnesia = true; break;
@@ -120,7 +119,12 @@ static int parse(int key, char *text, struct argp_state *state) {
         request->format = require_format(text);
         break;
     case KEY_OUTPUT: request->output = text; break;
-    case KEY_SCENARIO: request->scenario = text; break;
+    case KEY_SCENARIO:
+        usage_error("scenario: conclave sim reads one; --save-scenario FILE keeps the "
+                    "counterexample");
+    case KEY_SAVE_SCENARIO: request->scenario = text; break;
+    case KEY_FORCE: request->force = true; break;
+    case KEY_WALK: request->walk = text; break;
     case ARGP_KEY_ARG:
         if (request->config.algorithm != require_algorithm(text))
             usage_error("one algorithm at a time: %s or %s", request->config.algorithm->name, text);
@@ -132,51 +136,65 @@ static int parse(int key, char *text, struct argp_state *state) {
 
 static struct option_table make_options(const struct cv_algorithm *algorithm) {
     enum { BOUNDS = 1, NETWORK, OF_ALGORITHM, SEARCH, SHOW };
-    static const char *const settings[] = {"topology", "edges", "graph", "ids", "attribute"};
+    static const char *const settings[] = {"first", "topology", "edges",
+                                           "graph", "ids",      "attribute"};
+    static const char *const judging[] = {"fencing", "wait-bound", "starved-after"};
     static const struct argp_option bounds[] = {
-        {"entries", KEY_ENTRIES, "K", 0, "how often each process may enter (1)", BOUNDS},
-        {"crashes", KEY_CRASHES, "K", 0, "crashes in all; who crashed may come back", BOUNDS},
-        {"amnesia", KEY_AMNESIA, 0, 0, "they come back having forgotten everything", BOUNDS},
-        {"loss", KEY_LOSS, "K", 0, "messages that are lost, in all", BOUNDS},
+        {"entries", KEY_ENTRIES, "K", 0, "entries of each process (1)", BOUNDS},
+        {"crashes", KEY_CRASHES, "K", 0, "crashes in total; a crashed process may recover", BOUNDS},
+        {"amnesia", KEY_AMNESIA, 0, 0, "a crashed process recovers without its durable state",
+         BOUNDS},
+        {"loss", KEY_LOSS, "K", 0, "messages that are lost, in total", BOUNDS},
         {"suspicions", KEY_SUSPICIONS, "K", 0,
-         "with a failure detector, which tells of every crash and is wrong K times", BOUNDS},
-        {"timeouts", KEY_TIMEOUTS, "K", 0, "how often timers fire, in all (as often as they may)",
-         BOUNDS},
+         "run a failure detector, which reports every crash and is wrong K times", BOUNDS},
+        {"timeouts", KEY_TIMEOUTS, "K", 0, "firings of timers, in total (no limit)", BOUNDS},
         {"late", KEY_LATE, "K", 0,
-         "timers that fire although a message, or a holder, would have come first", BOUNDS},
-        {"initiators", KEY_INITIATORS, "K", 0, "how many processes start the election (all)",
+         "firings of a timer although the message or the holder that it waits for would still have "
+         "come, in total (0)",
          BOUNDS},
-        {"depth", KEY_DEPTH, "D", 0, "nothing beyond this many steps", BOUNDS},
+        {"initiators", KEY_INITIATORS, "K", 0, "number of processes that start the election (all)",
+         BOUNDS},
+        {"depth", KEY_DEPTH, "D", 0, "explore no further than this many steps", BOUNDS},
         {"fifo", KEY_FIFO, 0, 0,
-         "channels keep their order, and break with a crash (else any message may overtake any)",
-         BOUNDS},
+         "FIFO channels that break with a crash (else any message may overtake any other)", BOUNDS},
     };
     static const struct argp_option own[] = {
+        {"coordinator", KEY_COORDINATOR, "KIND", 0, COORDINATOR_HELP, BOUNDS},
         {0, 0, 0, 0, "How to search:", SEARCH},
-        {"depth-first", KEY_DEPTH_FIRST, 0, 0, "not breadth first: on one core", SEARCH},
+        {"depth-first", KEY_DEPTH_FIRST, 0, 0,
+         "search depth first, on one core, instead of breadth first", SEARCH},
         {"reduce", KEY_REDUCE, "WHAT", 0,
-         "symmetry (who is who makes no difference), order (when steps happen that nobody "
-         "notices), or all",
+         "symmetry (permutations of processes), order (partial-order reduction of invisible "
+         "steps), or all",
          SEARCH},
         {"compact", KEY_COMPACT, 0, 0,
-         "keep 4 bytes of each state, and say how likely it is that one was overlooked; depth "
-         "first",
+         "hash compaction: keep 4 bytes of each state, and report the omission probability; "
+         "depth first",
          SEARCH},
-        {"keep-going", KEY_KEEP_GOING, 0, 0, "after the first violation", SEARCH},
-        {"property", KEY_PROPERTY, "NAME", 0, "decide this one; may be given several times",
+        {"keep-going", KEY_KEEP_GOING, 0, 0, "go on after the first violation", SEARCH},
+        {"property", KEY_PROPERTY, "NAME", 0, "decide this property; may be given several times",
          SEARCH},
-        {"jobs", KEY_JOBS, "J", 0, "how many threads (all cores)", SEARCH},
-        {"memory", KEY_MEMORY, "SIZE", 0, "stop there, e.g. 8G (half of the machine's)", SEARCH},
+        {"jobs", KEY_JOBS, "J", 0, "number of threads (all cores)", SEARCH},
+        {"memory", KEY_MEMORY, "SIZE", 0, "stop at this limit, e.g. 8G (half of the machine)",
+         SEARCH},
         {0, 0, 0, 0, "What to show:", SHOW},
-        {"trace", KEY_TRACE, "FORMAT", 0, "the counterexample as text, mermaid, json or svg", SHOW},
-        {"output", KEY_OUTPUT, "FILE", 0, "where the trace goes (standard output)", SHOW},
-        {"scenario", KEY_SCENARIO, "FILE", 0, "save the counterexample for conclave sim --scenario",
+        {"trace", KEY_TRACE, "FORMAT", 0, "the counterexample as text, mermaid, json, svg or graph",
          SHOW},
+        {"output", KEY_OUTPUT, "FILE", 0, "where the trace goes (standard output)", SHOW},
+        {"save-scenario", KEY_SAVE_SCENARIO, "FILE", 0,
+         "save the counterexample for conclave sim --scenario", SHOW},
+        {"walk", KEY_WALK, "STEPS", 0,
+         "search nothing, but take these steps, such as 2,1,4 (0: none), and show the state that "
+         "they lead to and the steps from there; --save-scenario keeps them",
+         SHOW},
+        {"scenario", KEY_SCENARIO, "FILE", OPTION_HIDDEN, 0, SHOW},
+        {"force", KEY_FORCE, 0, 0, FORCE_HELP, SHOW},
         {"json", 'j', 0, 0, "report in JSON", SHOW},
+        LANG_OPTION(SHOW),
     };
     struct option_table table;
-    option_table_open(&table, sizeof bounds / sizeof bounds[0] + sizeof own / sizeof own[0] + 2);
-    option_add(&table, (struct argp_option){.doc = "What may happen:", .group = BOUNDS}, NULL);
+    option_table_open(&table, sizeof bounds / sizeof bounds[0] + sizeof own / sizeof own[0] + 4);
+    option_add(&table, (struct argp_option){.doc = "Bounds of the model:", .group = BOUNDS}, NULL);
     const struct setting *processes = setting_find("processes");
     option_add(&table,
                (struct argp_option){processes->name, KEY_SETTING + (int)(processes - sim_settings),
@@ -184,11 +202,12 @@ static struct option_table make_options(const struct cv_algorithm *algorithm) {
                "3");
     for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++)
         option_add(&table, bounds[i], NULL);
-    option_add_setting(&table, setting_find("fencing"), BOUNDS, algorithm);
+    for (size_t i = 0; i < sizeof judging / sizeof judging[0]; i++)
+        option_add_setting(&table, setting_find(judging[i]), BOUNDS, algorithm);
     option_add(&table, (struct argp_option){.doc = "Elections:", .group = NETWORK}, NULL);
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
         option_add_setting(&table, setting_find(settings[i]), NETWORK, algorithm);
-    if (algorithm) option_add_algorithm(&table, algorithm, OF_ALGORITHM);
+    if (algorithm) option_add_algorithm(&table, algorithm, NULL, OF_ALGORITHM);
     for (size_t i = 0; i < sizeof own / sizeof own[0]; i++) option_add(&table, own[i], NULL);
     return table;
 }
@@ -203,18 +222,31 @@ static void refuse_nonsense(const struct check_request *request) {
     if (lock && model->initiators)
         usage_error("initiators: not for %s, which is a lock", model->algorithm->name);
     if (lock && model->detector && !(model->algorithm->traits & CV_USES_DETECTOR))
-        usage_error("suspicions: %s does not listen to a failure detector", model->algorithm->name);
+        usage_error("suspicions: %s does not use a failure detector", model->algorithm->name);
     if (model->amnesia && !model->crashes) usage_error("amnesia: goes with --crashes");
+    const struct check_search *search = &request->search;
+    if (request->walk && (search->symmetry || search->order || search->compact))
+        usage_error("walk: goes step by step, not with --reduce or --compact");
+    if (request->walk && request->traced)
+        usage_error("walk: --save-scenario FILE, and conclave sim draws it");
     if (request->output && !request->traced) usage_error("output: goes with --trace");
     if (request->json && request->traced && (!request->output || strcmp(request->output, "-") == 0))
         usage_error("trace: both it and --json want standard output; give --output FILE");
+    require_output(request->output, request->force);
+    require_output(request->scenario, request->force);
 }
 
-/* Half of the machine. */
-static uint64_t usual_memory(void) {
+/* Half of the memory of the machine; a module in a browser does not know it. */
+static uint64_t default_memory(void) {
+#ifdef __wasm__
+    return (uint64_t)256 << 20;
+#endif
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     return pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : (uint64_t)1 << 32;
 }
+
+/* More entries than a check can have are as good as no bound. */
+static uint32_t bound_of(uint64_t entries) { return entries < UINT16_MAX ? (uint32_t)entries : 0; }
 
 static void build_model(struct check_request *request, struct arena *arena) {
     struct check_model *model = &request->model;
@@ -225,12 +257,13 @@ static void build_model(struct check_request *request, struct arena *arena) {
     if (config_check(config, error) != 0) usage_error("%s", error);
     model->algorithm = config->algorithm;
     if (roster.processes > CHECK_PROCESSES_MAX)
-        usage_error("processes: at most %d can be checked, with those that serve",
-                    CHECK_PROCESSES_MAX);
+        usage_error("processes: at most %d can be checked, including servers", CHECK_PROCESSES_MAX);
     refuse_nonsense(request);
     model->processes = roster.processes;
     model->servers = roster.servers;
     model->fencing = config->fencing;
+    model->wait_bound = bound_of(config->wait_bound);
+    model->starved_after = bound_of(config->starved_after);
     if (!model->entries) model->entries = 1;
     if (!model->initiators || model->initiators > model->processes)
         model->initiators = (uint8_t)model->processes;
@@ -243,12 +276,18 @@ static void build_model(struct check_request *request, struct arena *arena) {
                                  .servers = model->servers,
                                  .option = config->option,
                                  .ids = topology.ids,
-                                 .weights = topology.weights};
+                                 .weights = topology.weights,
+                                 .detector = model->detector};
         if (election) topology_env(&topology, p, &env[p]);
     }
     model->env = env;
-    if (!request->search.memory) request->search.memory = usual_memory();
-    const char *why = check_refuse(model, &request->search);
+    if (!request->search.memory) request->search.memory = default_memory();
+    struct check_search search = request->search;
+    if (request->walk && !search.depth) { /* its steps are its bound */
+        search.depth = UINT32_MAX;
+        search.depth_first = false;
+    }
+    const char *why = check_refuse(model, &search);
     if (why) usage_error("%s: %s", model->algorithm->name, why);
 }
 
@@ -262,13 +301,12 @@ static void warn(const struct check_request *request) {
     format_bytes(limit, sizeof limit, (double)request->search.memory);
     if (!request->search.compact && states * STATE_BYTES > (double)request->search.memory)
         fprintf(stderr,
-                "conclave: warning: at least about %.2g states are to be expected, which take %s; "
+                "conclave: warning: about %.2g states or more are expected, which take %s; "
                 "the limit is %s.  Fewer processes or entries, --reduce or --compact may help.\n",
                 states, needed, limit);
     else if (states / EXPLORED_PER_S > 600)
         fprintf(stderr,
-                "conclave: warning: at least about %.2g states are to be expected, which may take "
-                "%s\n",
+                "conclave: warning: about %.2g states or more are expected, which may take %s\n",
                 states, time);
 }
 
@@ -298,38 +336,39 @@ static int run(struct check_request *request) {
 int cmd_check(int argc, char **argv) {
     struct check_request request = {.model = {.timeouts = CHECK_FOREVER}};
     struct arena arena;
-    for (int i = 1; i < argc && !request.config.algorithm; i++)
-        if (catalogue_find(argv[i])) config_init(&request.config, catalogue_find(argv[i]));
-    if (!request.config.algorithm && argc > 1 && argv[1][0] != '-')
-        require_algorithm(argv[1]); /* which says what is near */
+    argc = option_coordinator(argc, argv);
+    const struct cv_algorithm *algorithm = algorithm_among(argc, argv);
+    if (algorithm) config_init(&request.config, algorithm);
     request.config.processes = 3;
     struct option_table table = make_options(request.config.algorithm);
     const struct argp argp = {
         table.options,
         parse,
         "ALGORITHM",
-        "Explore every order in which messages, timers, calls, crashes, losses and wrong "
-        "suspicions can come, and decide what the algorithm promises.  What is violated is shown "
-        "by a shortest counterexample.  Time is only an order here: a timer fires when nothing "
-        "else is under way, unless --late lets it come early.\v"
-        "Exit status: 0 when all holds within the bounds, 1 when something is violated, 4 when "
-        "the memory limit came first.\n\n"
+        "Model-check an algorithm: explore every order of messages, timers, calls, crashes, losses "
+        "and wrong suspicions, and decide its properties.  A violation is shown by a shortest "
+        "counterexample.  Time is only an order here: a timer fires when nothing else is under "
+        "way, unless --late lets it fire sooner.\v"
+        "Exit status: 0 when all properties hold within the bounds, 1 when one is violated, 4 when "
+        "the memory limit was reached first.\n\n"
         "Examples:\n"
         "  conclave check ricart-agrawala --processes 3 --entries 2\n"
         "  conclave check quorum --processes 2 --crashes 1 --amnesia --timeouts 1\n"
-        "  conclave check central-lease --processes 2 --late 1 --scenario late.scenario\n"
+        "  conclave check central-lease --processes 2 --late 1 --save-scenario late.scenario\n"
         "  conclave check majority-terms --initiators 1 --timeouts 2 --crashes 1 --reduce order\n"
-        "  conclave check yo-yo --edges 1-2,2-3,3-1 --reduce order\n",
+        "  conclave check yo-yo --edges 1-2,2-3,3-1 --reduce order\n"
+        "  conclave check raft --walk 1,1,2\n",
         0,
         0,
         0};
     argp_parse(&argp, argc, argv, 0, 0, &request);
+    if (request.json || (request.traced && request.format == TRACE_JSON)) language_choose(ENGLISH);
     if (!request.config.algorithm)
         usage_error("check: which algorithm? For instance: conclave check central; see conclave "
                     "list");
     if (arena_open(&arena, (size_t)1 << 30) != 0) system_error("out of address space");
     build_model(&request, &arena);
-    int status = run(&request);
+    int status = request.walk ? check_walk_report(&request, request.walk) : run(&request);
     arena_close(&arena);
     config_free(&request.config);
     option_table_close(&table);

@@ -1,4 +1,4 @@
-/* conclave ensemble: who the members are, and how that is changed while they serve. */
+/* conclave ensemble: shows the members, and changes them while they serve. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,36 +8,54 @@
 #include "cli/cli.h"
 #include "cli/ensemble.h"
 #include "cli/fetch.h"
+#include "service/admin/admin.h"
 
-enum { KEY_AT = 256, KEY_JSON, KEY_TIMEOUT };
+enum { KEY_AT = 256, KEY_DATA, KEY_TOKEN, KEY_JSON, KEY_TIMEOUT };
 
 static const struct argp_option options[] = {
+    {"data", KEY_DATA, "DIR", 0,
+     "Data directory of a server of the ensemble that runs on this machine.  Whoever changes "
+     "something has to be that server's user, or root",
+     0},
     {"at", KEY_AT, "HOST:PORT", 0,
-     "Where a server of the ensemble is asked over HTTP (127.0.0.1:8080); changes are asked for on "
-     "its own machine",
+     "HTTP address of any server of the ensemble, instead of --data (127.0.0.1:8080).  It shows "
+     "its status to everybody",
+     0},
+    {"admin-token-file", KEY_TOKEN, "FILE", 0,
+     "The secret by which a server at --at takes changes: the one that it has as "
+     "--admin-token-file.  It is not encrypted on its way",
      0},
     {"timeout", KEY_TIMEOUT, "TIME", 0, "How long to wait for a change (30s)", 0},
-    {"json", KEY_JSON, NULL, 0, "What the server said last, as JSON", 0},
+    {"json", KEY_JSON, NULL, 0, "Print the server's last answer as JSON", 0},
     {0}};
 
 static const char doc[] =
     "Shows and changes the members of an ensemble, while it serves.\v"
-    "  status     who the members are, who leads, and who is behind\n"
-    "  add        a server that was started with --join gets all of the log, then\n"
-    "             its vote (:observer: none); a member, another address or role\n"
-    "  remove     a server, perhaps a broken one, loses its vote and its place\n"
-    "  weight     more than half of all weight decides; 1 unless said, 0: no vote\n"
-    "  transfer   that server leads from now on\n\n"
-    "Each returns when it is done.  Members change one step at a time, and every step is decided "
-    "by those who are members then: whatever happens meanwhile, nothing is lost.  If a change is "
-    "left half-way, say it again.\n\n"
+    "  status     show the members: roles, links, and how far each log is\n"
+    "  add        add a server that was started with --join: it gets the log and\n"
+    "             then a vote (with :observer, no vote); or give a member another\n"
+    "             address or role.  One that is not running gets its vote at once,\n"
+    "             if the others are a quorum without it\n"
+    "  remove     remove a server, whether it runs or not\n"
+    "  weight     set the weight of a member's vote (1).  A quorum is more than\n"
+    "             half of all weight; a member of weight 0 is an observer\n"
+    "  transfer   transfer leadership to that server\n\n"
+    "In the table of 'status', 'link' is the link from the server that was asked ('here') to the "
+    "member.  'log' is the index of the last entry that the member has; only the leader knows that "
+    "of others.\n\n"
+    "Each command returns when it is done.  Members change one step at a time, and each step is "
+    "committed by the members of that moment, so nothing is lost if servers fail meanwhile, and "
+    "the next leader goes on.  A change is refused if some step of it needs members that do not "
+    "respond: nobody could be elected any more, and nothing could undo it.  A change that is given "
+    "up "
+    "on its way is undone.  If a majority is lost for good, see 'conclave recover --help'.\n\n"
     "Examples:\n"
     "  conclave ensemble status\n"
-    "  conclave ensemble add 4=10.0.0.4:2888\n"
-    "  conclave ensemble remove 2\n"
-    "  conclave ensemble weight 1=2\n"
-    "  conclave ensemble transfer 3 --at 127.0.0.1:8081\n\n"
-    "Exit status: 0 done, 2 wrong usage or nothing that can be done, 3 no answer, or not in "
+    "  conclave ensemble add 4=10.0.0.4:2888 --data /var/lib/conclave\n"
+    "  conclave ensemble remove 2 --data /var/lib/conclave\n"
+    "  conclave ensemble weight 1=2 --data /var/lib/conclave\n"
+    "  conclave ensemble transfer 3 --at 10.0.0.1:8080 --admin-token-file token\n\n"
+    "Exit status: 0 done, 2 wrong usage or a change that is not possible, 3 no answer, or not in "
     "time.\n";
 
 enum verb { VERB_STATUS, VERB_ADD, VERB_REMOVE, VERB_WEIGHT, VERB_TRANSFER, VERBS };
@@ -49,7 +67,8 @@ static const char *const verbs[VERBS] = {[VERB_STATUS] = "status",
                                          [VERB_TRANSFER] = "transfer"};
 
 struct request {
-    const char *at, *typed, *argument; /* typed: the verb */
+    const char *at, *data, *token_file; /* at: the server, as it is named to the user */
+    const char *typed, *argument;       /* typed: the verb */
     enum verb verb;
     uint64_t timeout_ms;
     bool json;
@@ -57,8 +76,9 @@ struct request {
     char host[ENSEMBLE_HOST_MAX];
     bool observer;
     struct fetch_address address;
+    struct secret token;
     struct fetch fetch;
-    struct ensemble now;
+    struct ensemble_view status;
 };
 
 static int parse(int key, char *text, struct argp_state *state) {
@@ -66,6 +86,8 @@ static int parse(int key, char *text, struct argp_state *state) {
     uint64_t us;
     switch (key) {
     case KEY_AT: request->at = text; return 0;
+    case KEY_DATA: request->data = text; return 0;
+    case KEY_TOKEN: request->token_file = text; return 0;
     case KEY_JSON: request->json = true; return 0;
     case KEY_TIMEOUT:
         if (parse_duration(text, &us) != 0 || us < 1000)
@@ -85,7 +107,7 @@ static int parse(int key, char *text, struct argp_state *state) {
 
 /* ---- Asking ---- */
 
-enum { PATIENCE_MS = 5000 };
+enum { ANSWER_TIMEOUT_MS = 5000 };
 
 static void put_argument(struct bytes *path, const char *text) {
     char code[4];
@@ -97,63 +119,88 @@ static void put_argument(struct bytes *path, const char *text) {
 
 static bool ask(struct request *r, const char *method, const char *path) {
     fetch_begin(&r->fetch, &r->address, method, path);
-    fetch_wait(&r->fetch, PATIENCE_MS);
+    fetch_wait(&r->fetch, ANSWER_TIMEOUT_MS);
     return r->fetch.state == FETCH_DONE;
 }
 
-/* False: not this time. */
-static bool look(struct request *r) {
+/* False: there was no answer, or not that of a server. */
+static bool read_status(struct request *r) {
     return ask(r, "GET", "/ensemble") && r->fetch.status == 200 &&
-           ensemble_parse(r->fetch.body, &r->now);
+           ensemble_view_parse(r->fetch.body, &r->status);
 }
 
 static _Noreturn void no_answer(struct request *r) {
     const struct fetch *f = &r->fetch;
+    if (r->data && (f->error == ENOENT || f->error == ECONNREFUSED))
+        system_error("%s: no server runs with this data directory", r->at);
+    if (r->data && f->error == EACCES)
+        system_error("%s: only root and the server's user may ask it this way", r->at);
     if (f->state == FETCH_DONE || !f->error)
-        system_error("%s: that is not the HTTP address of a Conclave server (--http)", r->at);
+        system_error("%s: this is not the HTTP address of a Conclave server (its option --http)",
+                     r->at);
     if (f->error == ECONNREFUSED)
-        system_error("%s: nobody listens there; --at says where a server of the ensemble is asked "
-                     "over HTTP, and its own --http where it listens",
+        system_error("%s: nothing listens there; --at has to be the address that a server of the "
+                     "ensemble has as --http",
                      r->at);
     system_error("%s: no answer: %s", r->at, strerror(f->error));
 }
 
-/* The first look: without it nothing can be said or done. */
-static void require_ensemble(struct request *r) {
+static void choose_server(struct request *r) {
+    if (r->data && (r->at || r->token_file))
+        usage_error("--data names a server on this machine, which needs no address and no token");
+    if (r->data) {
+        r->at = r->address.data = r->data;
+        return;
+    }
+    if (!r->at) r->at = "127.0.0.1:8080";
     const char *problem = fetch_resolve(r->at, &r->address);
     if (problem) usage_error("at: '%s': %s", r->at, problem);
-    if (!look(r)) no_answer(r);
-    if (strcmp(r->now.mode, "standalone") == 0)
-        system_error("%s: that server is alone, and no member of an ensemble; see 'conclave serve "
-                     "--help' for --id and --ensemble",
+    if (!r->token_file) return;
+    problem = admin_token_read(r->token_file, &r->token);
+    if (problem) system_error("%s: %s", r->token_file, problem);
+    r->address.token = &r->token;
+}
+
+/* The first status: without it nothing can be checked or changed. */
+static void require_ensemble(struct request *r) {
+    if (!read_status(r)) no_answer(r);
+    if (strcmp(r->status.mode, "standalone") == 0)
+        system_error("%s: that server is alone, and not a member of an ensemble; see --id and "
+                     "--ensemble in 'conclave serve --help'",
                      r->at);
 }
 
 /* ---- Status ---- */
 
-static const char *role_of(const struct ensemble *e, const struct ensemble_member *m) {
+static const char *role_of(const struct ensemble_view *e, const struct ensemble_view_member *m) {
     if (m->id == e->leader) return "leader";
-    if (m->learns) return "learner";
+    if (m->is_learner) return "learner";
     if (!m->weight) return "observer";
     if (m->id == e->server && !e->leader) return e->role;
     return "follower";
 }
 
-static void print_log(const struct ensemble *e, const struct ensemble_member *m) {
+static void print_log(const struct ensemble_view *e, const struct ensemble_view_member *m) {
     bool self = m->id == e->server;
-    if (!m->has_log && !self)
+    const char *withheld =
+        m->vote_withheld || (self && e->vote_withheld) ? ", no vote until it has caught up" : "";
+    if (!m->has_match_index && !self)
         printf("%s\n", "-");
-    else if (!m->has_log)
-        printf("%" PRIu64 "\n", e->last);
+    else if (self && e->mending)
+        printf("%s\n", "damaged, being mended");
+    else if (!m->has_match_index)
+        printf("%" PRIu64 "%s\n", e->last, withheld);
     else if (strcmp(m->sending, "snapshot") == 0)
-        printf("gets a snapshot\n");
-    else if (m->log < e->last)
-        printf("%" PRIu64 ", %" PRIu64 " behind\n", m->log, e->last - m->log);
+        printf("receiving a snapshot\n");
+    else if (m->match_index < e->last)
+        printf("%" PRIu64 ", %" PRIu64 " behind%s\n", m->match_index, e->last - m->match_index,
+               withheld);
     else
-        printf("%" PRIu64 "\n", m->log);
+        printf("%" PRIu64 "%s\n", m->match_index, withheld);
 }
 
-static void print_member(const struct ensemble *e, const struct ensemble_member *m, int width) {
+static void print_member(const struct ensemble_view *e, const struct ensemble_view_member *m,
+                         int width) {
     char address[ENSEMBLE_HOST_MAX + 16];
     snprintf(address, sizeof address, strchr(m->host, ':') ? "[%s]:%d" : "%s:%d", m->host, m->port);
     printf("  %-6d  %-*s  %-9s  %6d  %-4s  ", m->id, width, address, role_of(e, m), m->weight,
@@ -163,24 +210,50 @@ static void print_member(const struct ensemble *e, const struct ensemble_member 
     print_log(e, m);
 }
 
-static void print_status(const struct ensemble *e) {
+/* Why this server takes no part, or has no vote. */
+static void print_waiting(const struct ensemble_view *e) {
+    if (e->mending) {
+        printf("server %d takes no part until its files are mended by the others: %s\n", e->server,
+               e->damage);
+        printf("  %" PRIu64 " entries are mended, %" PRIu64 " are lacking", e->entries_mended,
+               e->entries_lost);
+        if (e->first_lost)
+            printf(", the first of them %" PRIu64 " to %" PRIu64, e->first_lost, e->last_lost);
+        if (e->snapshot) printf("; a snapshot of entry %" PRIu64 " is on its way", e->snapshot);
+        if (e->mended_by) printf("; the last came from server %" PRIu64, e->mended_by);
+        printf("\n");
+    } else if (*e->awaited) {
+        printf("server %d has no data; to found the ensemble it waits for servers %s to say that "
+               "they have none\neither ('conclave serve --found' says so for those that do not "
+               "run)\n",
+               e->server, e->awaited);
+    } else if (e->vote_withheld) {
+        printf("server %d has no vote until it has caught up with a leader: it may have lost "
+               "entries\n",
+               e->server);
+    }
+}
+
+static void print_status(const struct ensemble_view *e) {
     int width = 7;
     for (int i = 0; i < e->count; i++) {
         int size = (int)strlen(e->member[i].host) + 8;
         if (size > width) width = size;
     }
-    if (e->dismissed)
-        printf("server %d is no longer a member: it can be ended, or added again\n", e->server);
+    if (e->removed)
+        printf("server %d is no longer a member; stop it, or add it again\n", e->server);
     else if (!e->count)
-        printf("server %d waits to be added: conclave ensemble add %d=HOST:PORT\n", e->server,
-               e->server);
+        printf(
+            "server %d waits to be added: ask a member to 'conclave ensemble add %d=HOST:PORT'\n",
+            e->server, e->server);
     else if (e->leader)
-        printf("server %d leads in term %" PRIu64 "; %" PRIu64 " %s decided%s\n", e->leader,
+        printf("server %d leads in term %" PRIu64 "; %" PRIu64 " %s committed%s\n", e->leader,
                e->term, e->committed, e->committed == 1 ? "entry is" : "entries are",
                e->changing ? "; the members are being changed" : "");
     else
-        printf("no leader in term %" PRIu64 ": nothing can be written\n", e->term);
-    if (!e->count || e->dismissed) return;
+        printf("there is no leader in term %" PRIu64 "; nothing can be written\n", e->term);
+    if (!e->count || e->removed) return;
+    print_waiting(e);
     printf("\n  %-6s  %-*s  %-9s  %6s  %-4s  %s\n", "member", width, "address", "role", "weight",
            "link", "log");
     for (int i = 0; i < e->count; i++) print_member(e, &e->member[i], width);
@@ -188,15 +261,15 @@ static void print_status(const struct ensemble *e) {
 
 static void print_answer(struct request *r) { print_json(json_loads(r->fetch.body, 0, NULL)); }
 
-/* ---- What is asked for ---- */
+/* ---- The command line ---- */
 
-static bool take_number(const char **at, int most, int *result) {
+static bool take_number(const char **at, int max, int *result) {
     char *end;
     if (**at < '0' || **at > '9') return false;
     unsigned long value = strtoul(*at, &end, 10);
     *at = end;
     *result = (int)value;
-    return value <= (unsigned long)most;
+    return value <= (unsigned long)max;
 }
 
 static bool take_member(struct request *r, const char *at) {
@@ -213,7 +286,7 @@ static bool take_member(struct request *r, const char *at) {
 }
 
 static void take_verb(struct request *r) {
-    if (!r->typed) usage_error("what is to be done? status, add, remove, weight or transfer");
+    if (!r->typed) usage_error("a command is missing: status, add, remove, weight or transfer");
     while (r->verb < VERBS && strcmp(r->typed, verbs[r->verb]) != 0) r->verb++;
     if (r->verb == VERBS)
         usage_error("'%s' is not status, add, remove, weight or transfer", r->typed);
@@ -221,7 +294,8 @@ static void take_verb(struct request *r) {
 
 static void take_argument(struct request *r) {
     const char *at = r->argument;
-    if (r->verb == VERB_STATUS && at) usage_error("status: '%s' is not needed", at);
+    if (r->verb == VERB_STATUS && at)
+        usage_error("status: '%s' is too much; it takes no argument", at);
     if (r->verb == VERB_STATUS) return;
     if (!at) usage_error("%s: which server?", r->typed);
     bool good = take_number(&at, 254, &r->id) && r->id > 0;
@@ -243,25 +317,26 @@ static void take_argument(struct request *r) {
     }
 }
 
-/* Whether the members are as they are to be, though perhaps not for good yet. */
-static bool is_so(const struct request *r) {
-    const struct ensemble *e = &r->now;
-    const struct ensemble_member *m = ensemble_member(e, r->id);
+/* Whether the members are as requested, though perhaps not committed yet. */
+static bool is_as_requested(const struct request *r) {
+    const struct ensemble_view *e = &r->status;
+    const struct ensemble_view_member *m = ensemble_view_member(e, r->id);
     if (r->verb == VERB_TRANSFER) return e->leader == r->id;
-    if (r->verb == VERB_REMOVE) return !m || (e->server == r->id && e->dismissed);
+    if (r->verb == VERB_REMOVE) return !m || (e->server == r->id && e->removed);
     if (r->verb == VERB_WEIGHT) return m && m->weight == r->weight;
     return m && r->observer == !m->weight && m->port == r->port && strcmp(m->host, r->host) == 0;
 }
 
-static void check_sense(const struct request *r) {
-    const struct ensemble_member *m = ensemble_member(&r->now, r->id);
+static void check_request(const struct request *r) {
+    const struct ensemble_view_member *m = ensemble_view_member(&r->status, r->id);
     bool adds = r->verb == VERB_ADD;
-    if (r->now.dismissed || !r->now.count)
-        system_error("%s: server %d is no member itself; ask one that is, with --at", r->at,
-                     r->now.server);
+    if (r->status.removed || !r->status.count)
+        system_error("%s: server %d is not a member itself; name one that is with --data or --at",
+                     r->at, r->status.server);
     if (!adds && !m)
-        usage_error("server %d is not a member; 'conclave ensemble status' shows who is", r->id);
-    if (adds && is_so(r) && !r->now.changing)
+        usage_error("server %d is not a member; 'conclave ensemble status' shows the members",
+                    r->id);
+    if (adds && is_as_requested(r) && !r->status.changing)
         usage_error("server %d at %s:%d is a member already", r->id, r->host, r->port);
     if (r->verb == VERB_TRANSFER && !m->weight)
         usage_error("server %d has no vote, and cannot lead", r->id);
@@ -269,7 +344,7 @@ static void check_sense(const struct request *r) {
 
 /* ---- Doing it ---- */
 
-static void order(struct request *r, bool again) {
+static void request_change(struct request *r, bool again) {
     struct bytes path = {0};
     bytes_add(&path, "/ensemble/", 10);
     bytes_add(&path, r->typed, strlen(r->typed));
@@ -279,7 +354,7 @@ static void order(struct request *r, bool again) {
     bool answered = ask(r, "POST", (const char *)path.at);
     bytes_close(&path);
     if (!answered || r->fetch.status == 200 || again)
-        return; /* if it was not heard, it is said again */
+        return; /* a request without an answer is repeated */
     char *line = (char *)r->fetch.body;
     line[strcspn(line, "\n")] = 0;
     if (r->fetch.status == 409) usage_error("%s", line);
@@ -292,49 +367,55 @@ static void print_done(struct request *r, uint64_t took_ms) {
     switch (r->verb) {
     case VERB_ADD:
         printf("server %d at %s:%d is a member%s", r->id, r->host, r->port,
-               r->observer ? ", and observes" : "");
+               r->observer ? ", as an observer" : "");
         break;
     case VERB_REMOVE: printf("server %d is no longer a member", r->id); break;
     case VERB_WEIGHT: printf("server %d has weight %d", r->id, r->weight); break;
-    default: printf("server %d leads in term %" PRIu64, r->id, r->now.term);
+    default: printf("server %d leads in term %" PRIu64, r->id, r->status.term);
     }
     printf(" (%s)\n", time);
 }
 
-static _Noreturn void not_in_time(struct request *r, bool looked) {
-    const struct ensemble_member *m = ensemble_member(&r->now, r->id);
+static _Noreturn void not_in_time(struct request *r, bool answered) {
+    const struct ensemble_view_member *m = ensemble_view_member(&r->status, r->id);
     char time[32];
     format_duration(time, sizeof time, (double)r->timeout_ms * 1000);
-    if (!looked) no_answer(r);
-    if (!r->now.leader) system_error("not done in %s: the ensemble has no leader", time);
+    if (!answered) no_answer(r);
+    if (!r->status.leader) system_error("not done in %s: the ensemble has no leader", time);
     if (r->verb == VERB_ADD && m && !m->weight && !r->observer)
-        system_error("not done in %s: server %d is known, but has not caught up; is it running at "
-                     "%s:%d, with --join?  It gets its vote when it has, if that is within a "
-                     "minute; 'conclave ensemble remove %d' takes it back",
-                     time, r->id, r->host, r->port, r->id);
-    system_error("not done in %s; 'conclave ensemble status' shows how far it is", time);
+        system_error(
+            "not done in %s: server %d is a learner, and has not caught up; is it running at "
+            "%s:%d, with --join?  It gets its vote when it has caught up.  If a quorum needs it, "
+            "and it cannot be reached for a minute, the change is undone; 'conclave ensemble "
+            "remove %d' undoes it now",
+            time, r->id, r->host, r->port, r->id);
+    system_error("not done in %s; 'conclave ensemble status' shows the progress", time);
 }
 
-/* Who asks is told at once that a request was taken; then it is watched.  Should it be forgotten on
- * the way, with a server that fell, it is made again. */
+/* The server answers at once that it has proposed a change; then its status is polled.  A proposal
+ * may be lost with a server that crashes, so the request is repeated. */
 static void change(struct request *r) {
-    enum { LOOK_MS_MIN = 2, LOOK_MS_MAX = 50, AGAIN_MS = 1000 };
-    uint64_t begun = fetch_now_ms(), ordered = begun, pause = LOOK_MS_MIN;
-    bool looked = true;
-    check_sense(r);
-    order(r, false);
+    enum { POLL_MS_MIN = 2, POLL_MS_MAX = 50, REPEAT_MS = 1000 };
+    uint64_t begun = fetch_now_ms(), requested = begun, pause = POLL_MS_MIN;
+    uint64_t refused = r->status.changes_refused;
+    bool answered = true;
+    check_request(r);
+    request_change(r, false);
     for (;;) {
         uint64_t now = fetch_now_ms();
-        looked = look(r);
-        bool settled = r->verb == VERB_TRANSFER || !r->now.changing;
-        if (looked && settled && is_so(r) && (r->now.leader || r->now.dismissed)) break;
-        if (now - begun > r->timeout_ms) not_in_time(r, looked);
-        if (looked && settled && r->now.leader && now - ordered > AGAIN_MS) {
-            order(r, true);
-            ordered = now;
+        answered = read_status(r);
+        bool settled = r->verb == VERB_TRANSFER || !r->status.changing;
+        if (answered && settled && is_as_requested(r) && (r->status.leader || r->status.removed))
+            break;
+        if (answered && r->status.changes_refused > refused && r->verb != VERB_TRANSFER)
+            usage_error("%s", r->status.refusal);
+        if (now - begun > r->timeout_ms) not_in_time(r, answered);
+        if (answered && settled && r->status.leader && now - requested > REPEAT_MS) {
+            request_change(r, true);
+            requested = now;
         }
         usleep((useconds_t)pause * 1000);
-        pause = pause * 2 < LOOK_MS_MAX ? pause * 2 : LOOK_MS_MAX;
+        pause = pause * 2 < POLL_MS_MAX ? pause * 2 : POLL_MS_MAX;
     }
     if (r->json)
         print_answer(r);
@@ -347,17 +428,19 @@ int cmd_ensemble(int argc, char **argv) {
         options, parse, "status\nadd N=HOST:PORT[:observer]\nremove N\nweight N=W\ntransfer N",
         doc,     NULL,  NULL,
         NULL};
-    struct request request = {.at = "127.0.0.1:8080", .timeout_ms = 30000};
+    struct request request = {.timeout_ms = 30000};
     argp_parse(&argp, argc, argv, 0, NULL, &request);
     take_verb(&request);
     take_argument(&request);
+    choose_server(&request);
     require_ensemble(&request);
     if (request.verb != VERB_STATUS)
         change(&request);
     else if (request.json)
         print_answer(&request);
     else
-        print_status(&request.now);
+        print_status(&request.status);
     fetch_close(&request.fetch);
+    secret_forget(&request.token);
     return EXIT_OK;
 }

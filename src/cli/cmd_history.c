@@ -1,4 +1,4 @@
-/* conclave history: whether what clients saw is what one copy could have shown them. */
+/* conclave history: whether a history of operations is linearizable. */
 #include <stdlib.h>
 
 #include "base/parse.h"
@@ -16,25 +16,29 @@ struct request {
 
 static const struct argp_option options[] = {
     {"sequential", KEY_SEQUENTIAL, NULL, 0,
-     "Reads may show an older state, but never an older one than their client knows", 0},
+     "Sequential consistency: a read may show an older state than the newest, but none older than "
+     "its client knows",
+     0},
     {"work", KEY_WORK, "K", 0, "Give up on a key after K steps (20000000)", 0},
     {"json", 'j', NULL, 0, "Report in JSON", 0},
     {0}};
 
 static const char doc[] =
-    "Judge a history: what several clients did to nodes and locks, and when.  It is linearizable "
-    "when for each key there is one order of all operations, each at a moment between its start "
-    "and its end, in which every answer is right.  FILE has a JSON object for each operation, on a "
-    "line of its own and in any order; - is standard input.\v"
+    "Judge a history: the operations of several clients on nodes and locks, with their times.  It "
+    "is linearizable when for each key there is one order of all operations, each at a moment "
+    "between "
+    "its start and its end, in which every answer is right.  FILE has a JSON object for each "
+    "operation, on a line "
+    "of its own and in any order; - is standard input.\v"
     "Fields of every operation:\n"
     "  client, key   texts or whole numbers\n"
-    "  op            what it does, see below\n"
+    "  op            the operation, see below\n"
     "  start, end    whole numbers in any unit; without an end, no answer came: it\n"
     "                takes effect at any time after its start, or never\n"
-    "  result        ok, also when there is none; or as below; or unknown: as if\n"
-    "                there were no end\n"
-    "  note          anything; not looked at\n"
-    "Fields of some; a value is any JSON but null, and a version that is not given\n"
+    "  result        ok, which is the default; or as below; or unknown, which is\n"
+    "                the same as no end\n"
+    "  note          anything; it is ignored\n"
+    "Fields of some; a value is any JSON except null, and a version that is not given\n"
     "may be any:\n"
     "  read          value, null: no node; version; or result no_node\n"
     "  write         value; the version that it made; or result no_node\n"
@@ -45,25 +49,26 @@ static const char doc[] =
     "  acquire       the lock of that name; token, which grows; or result refused:\n"
     "                somebody holds it\n"
     "  release       or result refused: the client does not hold it\n"
-    "  initial       no operation: the key had this value and version before all;\n"
-    "                others had no node\n"
-    "What a session leaves behind when it ends is written as a delete or a release of the client, "
-    "without an end.\n\n"
-    "Exit status: 0 it holds, 1 it is violated, 2 wrong usage or a bad file, 4 undecided: it would "
-    "be too much work.\n\n"
-    "Example, in which b reads what was overwritten before it asked:\n"
+    "  initial       no operation: the value and version of the key at the\n"
+    "                beginning; keys without it had no node\n"
+    "The end of a session is written as a delete or a release by its client, without an end, for "
+    "each ephemeral node or lock that it had.\n\n"
+    "Exit status: 0 it holds, 1 it is violated, 2 wrong usage or a bad file, 4 undecided within "
+    "--work.\n\n"
+    "Examples, for a file in which b reads what was overwritten before it asked (the first "
+    "fails):\n"
     "  {\"client\":\"a\",\"key\":\"/x\",\"op\":\"create\",\"value\":1,\"start\":0,\"end\":5}\n"
     "  {\"client\":\"a\",\"key\":\"/x\",\"op\":\"write\",\"value\":2,\"start\":6,\"end\":9}\n"
     "  {\"client\":\"b\",\"key\":\"/x\",\"op\":\"read\",\"value\":1,\"start\":10,\"end\":12}\n"
-    "  conclave history FILE                violated\n"
-    "  conclave history --sequential FILE   holds\n";
+    "  conclave history history.jsonl\n"
+    "  conclave history --sequential history.jsonl\n";
 
 static int parse(int key, char *text, struct argp_state *state) {
     struct request *request = state->input;
     switch (key) {
     case KEY_SEQUENTIAL: request->rules.sequential = true; return 0;
     case KEY_WORK:
-        if (parse_u64(text, &request->rules.work_most) != 0 || !request->rules.work_most)
+        if (parse_u64(text, &request->rules.work_limit) != 0 || !request->rules.work_limit)
             usage_error("work: '%s' is not a whole number above 0", text);
         return 0;
     case 'j': request->json = true; return 0;
@@ -89,11 +94,11 @@ static json_t *counterexample_json(const struct history_file *file,
     for (size_t i = 0; i < result->ordered; i++)
         json_array_append_new(order, json_integer((json_int_t)file->line[result->order[i]]));
     for (size_t i = 0; i < result->stuck_count; i++) {
-        size_t place = result->stuck[i];
-        history_describe(&file->history, place, what);
-        history_why(&file->history, result, place, why);
+        size_t index = result->stuck[i];
+        history_describe(&file->history, index, what);
+        history_why(&file->history, result, index, why);
         json_array_append_new(stuck,
-                              json_pack("{s:I, s:s, s:s}", "line", (json_int_t)file->line[place],
+                              json_pack("{s:I, s:s, s:s}", "line", (json_int_t)file->line[index],
                                         "operation", what, "why", why));
     }
     return json_pack("{s:I, s:o, s:o}", "at", (json_int_t)result->verdict.at_us, "order", order,
@@ -122,25 +127,25 @@ static json_t *report_json(const struct request *request, const struct history_f
 static void show_order(const struct history_file *file, const struct history_result *result) {
     char text[HISTORY_TEXT_MAX];
     size_t first = result->ordered > ORDER_SHOWN ? result->ordered - ORDER_SHOWN : 0;
-    printf("\nThe most that can be put in order on %s: %zu operation%s",
-           file->keys.text[result->key], result->ordered, result->ordered == 1 ? "" : "s");
+    printf("\nThe longest order found on %s: %zu operation%s", file->keys.text[result->key],
+           result->ordered, result->ordered == 1 ? "" : "s");
     if (first) printf(", of which the last %zu are", result->ordered - first);
     puts(result->ordered ? ":" : ".");
     for (size_t i = first; i < result->ordered; i++) {
-        size_t place = result->order[i];
-        printf("  line %-6zu %s\n", file->line[place],
-               history_describe(&file->history, place, text));
+        size_t index = result->order[i];
+        printf("  line %-6zu %s\n", file->line[index],
+               history_describe(&file->history, index, text));
     }
 }
 
 static void show_stuck(const struct history_file *file, const struct history_result *result) {
     char text[HISTORY_TEXT_MAX];
-    puts("What has to be next, and cannot be:");
+    puts("Operations that have to be next, and cannot be:");
     for (size_t i = 0; i < result->stuck_count; i++) {
-        size_t place = result->stuck[i];
-        printf("  line %-6zu %s, ", file->line[place],
-               history_describe(&file->history, place, text));
-        printf("but %s\n", history_why(&file->history, result, place, text));
+        size_t index = result->stuck[i];
+        printf("  line %-6zu %s, ", file->line[index],
+               history_describe(&file->history, index, text));
+        printf("but %s\n", history_why(&file->history, result, index, text));
     }
 }
 

@@ -3,14 +3,15 @@
 #include <stdlib.h>
 
 #include "cli/cli.h"
-#include "store/data.h"
-#include "store/import.h"
+#include "service/store/data.h"
+#include "service/store/import.h"
 
 enum { KEY_FROM = 256, KEY_LOGS, KEY_DATA };
 
 static const struct argp_option options[] = {
     {"from-zookeeper", KEY_FROM, "DIR", 0, "The dataDir of the old server's zoo.cfg", 0},
-    {"log-dir", KEY_LOGS, "DIR", 0, "Its dataLogDir, if it has one", 0},
+    {"log-dir", KEY_LOGS, "DIR", 0, "The dataLogDir of the old server's zoo.cfg, if there is one",
+     0},
     {"data", KEY_DATA, "NEWDIR", 0, "Where to put the data: a new or an empty directory", 0},
     {0}};
 
@@ -40,7 +41,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     }
 }
 
-static void note(const char *text) { fprintf(stderr, "conclave: note: %s\n", text); }
+static void note(const char *text) { notice("note: %s", text); }
 
 static void report(const struct import *import, const struct data *data, const char *directory) {
     const struct tree *tree = &data->tree;
@@ -48,9 +49,9 @@ static void report(const struct import *import, const struct data *data, const c
            tree->ephemerals, tree->sessions.count, (uint64_t)tree->zxid);
     printf("from %s", import->snapshot);
     if (import->logs)
-        printf(" and %" PRIu64 " transactions behind it in %s%s%s", import->transactions,
+        printf(" and %" PRIu64 " transactions after it in %s%s%s", import->transactions,
                import->first_log, import->logs > 1 ? " to " : "", import->last_log);
-    if (import->sessions_gone) printf("; %" PRIu64 " sessions had ended", import->sessions_gone);
+    if (import->sessions_ended) printf("; %" PRIu64 " sessions had ended", import->sessions_ended);
     printf("\nnow in %s\n", directory);
 }
 
@@ -60,12 +61,12 @@ int cmd_import(int argc, char **argv) {
     struct data data;
     argp_parse(&argp, argc, argv, 0, NULL, &request);
     if (!request.from) usage_error("from-zookeeper: which directory is the old server's?");
-    if (!request.data) usage_error("data: where is the data to go?");
+    if (!request.data) usage_error("data: which new directory is to hold the data?");
     struct import import = {
         .from = request.from, .logs_from = request.logs, .note = note, .progress = progress_bar()};
     if (data_open(&data) != 0) system_error("%s", data.message);
     int status = import_read(&import, &data.tree);
-    data.index = 1; /* as if one entry had made it all */
+    data.index = 1; /* as if one entry had written all of it */
     if (!status) status = data_write(&data, request.data);
     if (!status) report(&import, &data, request.data);
     data_close(&data);

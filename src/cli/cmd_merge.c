@@ -1,8 +1,9 @@
-/* conclave merge: the results of a sweep that was run in shares, joined exactly. */
+/* conclave merge: the results of a sweep that was run in shares, merged exactly. */
 #include <stdlib.h>
 
-#include "catalogue/catalogue.h"
+#include "algorithms/catalogue.h"
 #include "cli/report.h"
+#include "language/language.h"
 
 struct request {
     bool json;
@@ -12,9 +13,9 @@ struct request {
 
 static int parse(int key, char *text, struct argp_state *state) {
     struct request *request = state->input;
-    (void)text;
     switch (key) {
     case 'j': request->json = true; return 0;
+    case KEY_LANG: return language_option(text);
     case ARGP_KEY_ARGS:
         request->paths = state->argv + state->next;
         request->count = state->argc - state->next;
@@ -36,7 +37,7 @@ static json_t *load(const char *path) {
     return report;
 }
 
-/* What must be the same in all files: what was run. */
+/* What was run, which must be the same in all files. */
 static json_t *head_of(json_t *report) {
     static const char *const keys[] = {"algorithm", "processes", "servers", "seed",
                                        "settings",  "runs",      "hop_us"};
@@ -69,16 +70,16 @@ static int merge(const struct request *request) {
     for (int i = 0; i < request->count; i++) {
         json_t *report = load(request->paths[i]), *other = head_of(report);
         if (head && !json_equal(head, other))
-            usage_error("%s: another sweep than %s", request->paths[i], request->paths[0]);
+            usage_error("%s: it is of another sweep than %s", request->paths[i], request->paths[0]);
         append(&rows, &count, report, request->paths[i]);
         json_decref(head);
         head = other;
         json_decref(report);
     }
-    qsort(rows, count, sizeof *rows, by_seed);
+    if (count) qsort(rows, count, sizeof *rows, by_seed);
     for (size_t i = 1; i < count; i++)
         if (rows[i].seed == rows[i - 1].seed)
-            usage_error("seed %llu is there twice", (unsigned long long)rows[i].seed);
+            usage_error("seed %llu is in the results twice", (unsigned long long)rows[i].seed);
     double hop_us = json_real_value(json_object_get(head, "hop_us"));
     double processes = (double)json_integer_value(json_object_get(head, "processes"));
     if (batch_summarize(rows, count, hop_us, processes, &summary) != 0)
@@ -93,22 +94,24 @@ static int merge(const struct request *request) {
 }
 
 int cmd_merge(int argc, char **argv) {
-    static const struct argp_option options[] = {{"json", 'j', 0, 0, "Report in JSON", 0}, {0}};
+    static const struct argp_option options[] = {
+        {"json", 'j', 0, 0, "Report in JSON", 0}, LANG_OPTION(0), {0}};
     static const struct argp argp = {
         options,
         parse,
         "FILE...",
-        "Join the JSON results of 'conclave sim --runs K --share I/N --json'.  The outcome is, "
-        "byte for "
-        "byte, that of the same sweep run in one piece.\v"
-        "Example, on four machines and then on one:\n"
-        "  conclave sim quorum --runs 100000 --share 1/4 --json > 1.json   (and 2/4, 3/4, 4/4)\n"
+        "Merge the JSON results of 'conclave sim --runs K --share I/N --json'.  The outcome is, "
+        "byte for byte, that of the same sweep without shares.\v"
+        "Each of four machines runs one share, 1/4 to 4/4, and one machine merges them.\n\n"
+        "Examples:\n"
+        "  conclave sim quorum --runs 100000 --share 1/4 --json > 1.json\n"
         "  conclave merge 1.json 2.json 3.json 4.json\n",
         0,
         0,
         0};
     struct request request = {0};
     argp_parse(&argp, argc, argv, 0, 0, &request);
+    if (request.json) language_choose(ENGLISH);
     if (request.count == 0) usage_error("merge: which files? See conclave merge --help");
     return merge(&request);
 }

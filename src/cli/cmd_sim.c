@@ -3,35 +3,41 @@
 #include <unistd.h>
 
 #include "base/parse.h"
-#include "catalogue/catalogue.h"
 #include "cli/options.h"
 #include "cli/report.h"
-#include "sim/scenario.h"
+#include "cli/step.h"
+#include "lab/sim/scenario.h"
+#include "language/language.h"
 
 enum {
     KEY_SCENARIO = KEY_OWN,
     KEY_AT,
     KEY_TRACE,
     KEY_OUTPUT,
+    KEY_PAGE,
     KEY_CUT,
     KEY_RUNS,
     KEY_JOBS,
     KEY_SHARE,
     KEY_JUDGE,
     KEY_GAPS,
+    KEY_SAVE_SCENARIO,
+    KEY_FORCE,
+    KEY_STEP,
+    KEY_COORDINATOR,
 };
 
 enum { RUNS_MAX = 1000000000, JOBS_MAX = 256 };
 
 struct request {
-    struct scenario scenario; /* its config is the run's, with or without a file */
+    struct scenario scenario; /* its config is that of the run, with or without a file */
     const char *path;         /* of the scenario, or NULL */
-    const char *trace_name, *output, *gaps;
+    const char *trace_name, *output, *gaps, *saved;
     enum trace_format format;
     const char *at[64];
     int at_count;
-    bool json, cut, judge_detector;
-    uint64_t runs, jobs;
+    bool json, cut, judge_detector, force, step;
+    uint64_t runs, jobs, page;
     uint32_t share, shares;
 };
 
@@ -39,15 +45,10 @@ struct request {
 
 static void set_share(struct request *request, const char *text) {
     unsigned share, shares;
-    char behind;
-    if (sscanf(text, "%u/%u%c", &share, &shares, &behind) != 2 || !share || share > shares)
+    char trailing;
+    if (sscanf(text, "%u/%u%c", &share, &shares, &trailing) != 2 || !share || share > shares)
         usage_error("share: '%s' is not I/N with I from 1 to N, such as 2/8", text);
     request->share = share, request->shares = shares;
-}
-
-static void set_count(const char *name, const char *text, uint64_t *result) {
-    if (parse_u64(text, result) != 0 || *result == 0)
-        usage_error("%s: '%s' is not a whole number above 0", name, text);
 }
 
 static void set_algorithm(struct request *request, const char *name) {
@@ -56,7 +57,7 @@ static void set_algorithm(struct request *request, const char *name) {
     if (!of_file)
         config_init(&request->scenario.config, algorithm);
     else if (algorithm != of_file && request->path)
-        usage_error("%s is about %s, not %s", request->path, of_file->name, name);
+        usage_error("%s is a scenario of %s, not %s", request->path, of_file->name, name);
     else if (algorithm != of_file)
         usage_error("one algorithm at a time: %s or %s", of_file->name, name);
 }
@@ -72,6 +73,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     if (option_parse(config, key, text)) return 0;
     switch (key) {
     case 'j': request->json = true; break;
+    case KEY_LANG: return language_option(text);
     case KEY_SCENARIO: break; /* it was read before all others */
     case KEY_AT:
         if (request->at_count == 64) usage_error("at: too many; write a scenario file");
@@ -82,6 +84,7 @@ static int parse(int key, char *text, struct argp_state *state) {
         request->format = require_format(text);
         break;
     case KEY_OUTPUT: request->output = text; break;
+    case KEY_PAGE: set_count("page", text, &request->page); break;
     case KEY_CUT: request->cut = true; break;
     case KEY_RUNS: set_count("runs", text, &request->runs); break;
     case KEY_JOBS: set_count("jobs", text, &request->jobs); break;
@@ -91,6 +94,9 @@ static int parse(int key, char *text, struct argp_state *state) {
         request->judge_detector = true;
         break;
     case KEY_GAPS: request->gaps = text; break;
+    case KEY_SAVE_SCENARIO: request->saved = text; break;
+    case KEY_FORCE: request->force = true; break;
+    case KEY_STEP: request->step = true; break;
     case ARGP_KEY_ARG: set_algorithm(request, text); break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -112,31 +118,42 @@ static struct option_table make_options(const struct cv_algorithm *algorithm) {
     enum { RUN = SETTING_GROUPS + 2, SHOW };
     static const struct argp_option own[] = {
         {0, 0, 0, 0, "What to run:", RUN},
-        {"scenario", KEY_SCENARIO, "FILE", 0, "replay a scenario and check what it expects", RUN},
-        {"at", KEY_AT, "'TIME WHAT'", 0, "schedule what happens, e.g. --at '5ms p2 crash'", RUN},
-        {"runs", KEY_RUNS, "K", 0, "run K seeds, from --seed on, and sum them up", RUN},
-        {"jobs", KEY_JOBS, "J", 0, "how many at a time (all cores)", RUN},
+        {"scenario", KEY_SCENARIO, "FILE", 0, "replay a scenario and check its expectations", RUN},
+        {"coordinator", KEY_COORDINATOR, "KIND", 0, COORDINATOR_HELP, RUN},
+        {"at", KEY_AT, "'TIME WHAT'", 0, "schedule an action, e.g. --at '5ms p2 crash'", RUN},
+        {"runs", KEY_RUNS, "K", 0, "run K seeds, from --seed on, and summarize them", RUN},
+        {"jobs", KEY_JOBS, "J", 0, "number of threads (all cores)", RUN},
         {"share", KEY_SHARE, "I/N", 0, "run one N-th of the seeds; see conclave merge", RUN},
         {0, 0, 0, 0, "What to show:", SHOW},
-        {"trace", KEY_TRACE, "FORMAT", 0, "show what happened: text, mermaid, json or svg", SHOW},
+        {"trace", KEY_TRACE, "FORMAT", 0,
+         "write the trace as text, mermaid, json, svg (a space-time diagram) or graph (drawings of "
+         "the network, stage by stage)",
+         SHOW},
+        {"page", KEY_PAGE, "N", 0, "of a picture that has several pages (1)", SHOW},
         {"output", KEY_OUTPUT, "FILE", 0, "where the trace goes (standard output)", SHOW},
-        {"judge", KEY_JUDGE, "detector", 0, "insist on the judge of failure detectors", SHOW},
+        {"judge", KEY_JUDGE, "detector", 0, "require that failure detectors are judged", SHOW},
         {"gaps", KEY_GAPS, "FILE", 0,
-         "write the gaps between heartbeats there; see conclave timeout --delays", SHOW},
+         "write the gaps between heartbeats to a file; see conclave timeout --delays", SHOW},
+        {"save-scenario", KEY_SAVE_SCENARIO, "FILE", 0,
+         "write the run down as a scenario, for --scenario", SHOW},
+        {"force", KEY_FORCE, 0, 0, FORCE_HELP, SHOW},
+        {"step", KEY_STEP, 0, 0,
+         "walk through the run: Enter goes on, b back, a number there, q ends it", SHOW},
         {"cut", KEY_CUT, 0, 0, "cut the trace down to what led to the violation", SHOW},
         {"json", 'j', 0, 0, "report in JSON", SHOW},
+        LANG_OPTION(SHOW),
     };
     size_t own_count = sizeof own / sizeof own[0];
     struct option_table table;
     option_table_open(&table, own_count);
     add_settings(&table, algorithm);
-    if (algorithm) option_add_algorithm(&table, algorithm, SETTING_GROUPS + 1);
+    if (algorithm) option_add_algorithm(&table, algorithm, NULL, SETTING_GROUPS + 1);
     for (size_t i = 0; i < own_count; i++) option_add(&table, own[i], NULL);
     return table;
 }
 
-/* The scenario decides the settings that the other options change, and with the algorithm, which
- * options there are; so both are looked for first. */
+/* The scenario sets what the other options change, and the algorithm determines which options there
+ * are, so both are looked up first. */
 static void look_ahead(struct request *request, int argc, char **argv) {
     char error[SCENARIO_ERROR_MAX];
     for (int i = 1; i < argc; i++) {
@@ -147,10 +164,9 @@ static void look_ahead(struct request *request, int argc, char **argv) {
     }
     if (request->path && scenario_read(&request->scenario, request->path, error) != 0)
         usage_error("%s", error);
-    for (int i = 1; i < argc && !request->scenario.config.algorithm; i++)
-        if (catalogue_find(argv[i])) set_algorithm(request, argv[i]);
-    if (!request->scenario.config.algorithm && argc > 1 && argv[1][0] != '-')
-        set_algorithm(request, argv[1]); /* which says what is near */
+    if (request->scenario.config.algorithm) return;
+    const struct cv_algorithm *algorithm = algorithm_among(argc, argv);
+    if (algorithm) config_init(&request->scenario.config, algorithm);
 }
 
 static void check(struct request *request) {
@@ -162,34 +178,48 @@ static void check(struct request *request) {
         usage_error("runs: at most %d, of seeds below 2^63 - %d", RUNS_MAX, RUNS_MAX);
     if (request->jobs > JOBS_MAX) usage_error("jobs: at most %d", JOBS_MAX);
     if (request->runs && request->scenario.expectation_count)
-        usage_error("runs: %s says what must come out of one run", request->path);
+        usage_error("runs: the expectations of %s are for one run", request->path);
     for (int i = 0; i < request->at_count; i++)
         if (action_parse(config, request->at[i], error) != 0)
             usage_error("at '%s': %s", request->at[i], error);
     if (request->runs && request->trace_name)
-        usage_error("trace: shows one run; leave out --runs, and give the --seed");
+        usage_error("trace: it shows one run; leave out --runs, and give its --seed");
     if ((request->judge_detector || request->gaps) && !config->detector.code)
-        usage_error("%s: wants a detector by heartbeat, such as --detector phi:8",
+        usage_error("%s: needs a heartbeat detector, such as --detector phi:8",
                     request->gaps ? "gaps" : "judge");
-    if (request->gaps && request->runs) usage_error("gaps: are of one run; leave out --runs");
-    if (request->shares && !request->runs) usage_error("share: shares --runs, which is missing");
-    if ((request->cut || request->output) && !request->trace_name)
-        usage_error("%s: goes with --trace", request->cut ? "cut" : "output");
+    if (request->gaps && request->runs) usage_error("gaps: they are of one run; leave out --runs");
+    if (request->shares && !request->runs) usage_error("share: goes with --runs");
+    if ((request->cut || request->output || request->page) && !request->trace_name)
+        usage_error("%s: goes with --trace", request->cut      ? "cut"
+                                             : request->output ? "output"
+                                                               : "page");
+    if (request->page && request->format != TRACE_SVG && request->format != TRACE_GRAPH)
+        usage_error("page: only svg and graph have pages");
+    if (request->step && (request->runs || request->trace_name || request->json))
+        usage_error("step: it shows one run on standard output; leave out --%s",
+                    request->runs   ? "runs"
+                    : request->json ? "json"
+                                    : "trace");
     if (request->json && request->trace_name &&
         (!request->output || strcmp(request->output, "-") == 0))
         usage_error("trace: both it and --json want standard output; give --output FILE");
+    if (request->saved && request->runs)
+        usage_error("save-scenario: it is of one run; leave out --runs, and give its --seed");
+    require_output(request->output, request->force);
+    require_output(request->gaps, request->force);
+    require_output(request->saved, request->force);
 }
 
 /* ---- Running ---- */
 
 static void print_replay(const struct request *request) {
     const struct sim_config *config = &request->scenario.config;
-    fputs("Replay: conclave sim ", stdout);
+    fputs(_("Replay: conclave sim "), stdout);
     if (request->path)
         printf("--scenario %s --seed %llu", request->path, (unsigned long long)config->seed);
     else
         config_command(config, stdout);
-    putchar('\n');
+    puts(language_words());
 }
 
 static int run_many(struct request *request) {
@@ -226,7 +256,7 @@ static void cut_trace(struct trace *trace, const struct sim *sim) {
         trace_cut_lock(trace, &sim->judge);
 }
 
-/* The run is repeated while somebody looks: it is the same run, so looking changes nothing. */
+/* Repeats the run with a trace, which does not change it. */
 static void show_what_led_here(struct sim *sim) {
     enum { LOOK_BACK = 200000 };
     struct trace trace;
@@ -235,16 +265,32 @@ static void show_what_led_here(struct sim *sim) {
     trace.from_event = event > LOOK_BACK ? event - LOOK_BACK : 0;
     sim_run(sim, sim->config, &trace);
     cut_trace(&trace, sim);
-    puts("\nWhat led here:");
+    puts(_("\nWhat led here:"));
     trace_write_text(&trace, stdout);
     trace_close(&trace);
 }
 
-static void write_gaps(const char *path, const struct detector_judge *judge) {
-    FILE *out = open_output(path);
+static void write_gaps(const struct request *request, const struct detector_judge *judge) {
+    const char *path = request->gaps;
+    FILE *out = open_output(path, request->force);
     for (size_t i = 0; i < judge->gap_count; i++)
         fprintf(out, "%.3fms\n", (double)judge->gap_us[i] / 1e3);
     close_output(out, path);
+}
+
+static void save_scenario(const struct request *request) {
+    FILE *out = open_output(request->saved, request->force);
+    scenario_write(&request->scenario, out);
+    close_output(out, request->saved);
+}
+
+/* What was expected and did not happen, below the picture of a run in which nothing is violated. */
+static void tell_unmet(const struct request *request, const struct sim *sim, struct trace *trace) {
+    FILE *out = *trace->violated ? NULL : fmemopen(trace->violated, TRACE_VIOLATED_MAX, "w");
+    if (!out) return;
+    trace->violated_us = UINT64_MAX; /* at no moment */
+    scenario_check(&request->scenario, request->path, sim, trace, out);
+    fclose(out);
 }
 
 static void write_trace(const struct request *request, struct trace *trace, const struct sim *sim) {
@@ -254,8 +300,10 @@ static void write_trace(const struct request *request, struct trace *trace, cons
         if (!sim->result.violation_event) usage_error("cut: nothing was violated");
         cut_trace(trace, sim);
     }
-    FILE *out = open_output(path);
-    trace_write(trace, request->format, *title ? title : sim->algorithm->name, out);
+    tell_unmet(request, sim, trace);
+    FILE *out = open_output(path, request->force);
+    trace_write(trace, request->format, *title ? _(title) : sim->algorithm->name,
+                request->page ? request->page : 1, out);
     close_output(out, path);
 }
 
@@ -264,8 +312,8 @@ static bool check_scenario(const struct request *request, const struct sim *sim,
                            const struct trace *trace, FILE *out) {
     size_t unmet = scenario_check(&request->scenario, request->path, sim, trace, out);
     if (unmet == 0)
-        fprintf(out, "  %-20s all %zu expectations were met\n", "scenario",
-                request->scenario.expectation_count);
+        figure(out, _("scenario"), _("all %zu expectations were met\n"),
+               request->scenario.expectation_count);
     return unmet == 0;
 }
 
@@ -274,6 +322,7 @@ static int run_one(struct request *request) {
     bool traced = request->trace_name || request->path;
     struct trace trace;
     struct sim sim;
+    if (request->step) step_through(config);
     if (sim_open(&sim) != 0) system_error("out of address space");
     trace_open(&trace, config);
     sim_run(&sim, config, traced ? &trace : NULL);
@@ -281,7 +330,8 @@ static int run_one(struct request *request) {
     FILE *out = on_stdout || request->json ? stderr : stdout;
     bool violated = sim_violated(&sim), expected = !violated;
     if (request->trace_name) write_trace(request, &trace, &sim);
-    if (request->gaps) write_gaps(request->gaps, &sim.detectors);
+    if (request->gaps) write_gaps(request, &sim.detectors);
+    if (request->saved) save_scenario(request);
     if (!request->json) report_run_text(&sim, out);
     if (request->scenario.expectation_count) expected = check_scenario(request, &sim, &trace, out);
     if (request->json) {
@@ -301,6 +351,7 @@ static int run_one(struct request *request) {
 
 int cmd_sim(int argc, char **argv) {
     struct request request = {0};
+    argc = option_coordinator(argc, argv);
     look_ahead(&request, argc, argv);
     struct option_table table = make_options(request.scenario.config.algorithm);
     const struct argp argp = {
@@ -312,14 +363,19 @@ int cmd_sim(int argc, char **argv) {
         "Examples:\n"
         "  conclave sim central --processes 5 --entries 100\n"
         "  conclave sim central-lease --pause-rate 1/s --lease 20ms\n"
+        "  conclave sim central --coordinator elected:bully --partition-rate 1/s --detector "
+        "fixed:20ms\n"
         "  conclave sim token-ring --trace svg --entries 4 --output ring.svg\n"
         "  conclave sim quorum --n 5 --crash-rate 1/s --recover --amnesia --runs 1000\n"
         "  conclave sim bully --detector phi:8 --crash-rate 0.1/s --recover --time-limit 60s\n"
-        "  conclave sim --scenario scenarios/quorum-amnesia.scenario --trace mermaid\n",
+        "  conclave sim --scenario scenarios/quorum-amnesia.scenario --trace mermaid\n"
+        "  conclave sim lamport --processes 3 --entries 3 --step\n",
         0,
         0,
         0};
     argp_parse(&argp, argc, argv, 0, 0, &request);
+    if (request.json || (request.trace_name && request.format == TRACE_JSON))
+        language_choose(ENGLISH);
     check(&request);
     int status = request.runs ? run_many(&request) : run_one(&request);
     scenario_free(&request.scenario);

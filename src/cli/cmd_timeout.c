@@ -4,30 +4,34 @@
 
 #include "base/parse.h"
 #include "cli/cli.h"
-#include "lab/stats.h"
-#include "lab/timeout.h"
+#include "lab/experiments/stats.h"
+#include "lab/experiments/timeout.h"
+#include "language/language.h"
 
 struct request {
     struct timeout_problem problem;
     const char *model, *file, *plot;
-    bool json;
+    bool json, force;
 };
+enum { KEY_FORCE = 0x100 };
 
 struct answer {
-    struct timeout_point best, least_total, curve[TIMEOUT_CURVE_MAX];
+    struct timeout_point break_even, least_total, curve[TIMEOUT_CURVE_MAX];
     size_t count;
 };
 
 static const struct argp_option options[] = {
-    {"wait-cost", 'w', "E", 0, "What one second of waiting costs", 0},
-    {"mistake-cost", 'm', "C", 0, "What it costs to give up on an answer that is only late", 0},
-    {"delay", 'd', "MODEL", 0, "How long answers take: " DISTRIBUTION_SYNTAX, 0},
+    {"wait-cost", 'w', "E", 0, "Cost of one second of waiting", 0},
+    {"mistake-cost", 'm', "C", 0, "Cost of giving up on an answer that is only late", 0},
+    {"delay", 'd', "MODEL", 0, "Delay of an answer: " DISTRIBUTION_SYNTAX, 0},
     {"delays", 'f', "FILE", 0,
-     "How long answers took: one to a line, as 12.5ms or as a number of milliseconds; # begins a "
+     "Measured delays: one to a line, as 12.5ms or as a number of milliseconds; # begins a "
      "comment; - is standard input",
      0},
-    {"plot", 'o', "FILE", 0, "Draw the costs as SVG; - is standard output", 0},
+    {"plot", 'o', "FILE", 0, "Plot the costs as SVG; - is standard output", 0},
+    {"force", KEY_FORCE, 0, 0, "Overwrite a file that is there", 0},
     {"json", 'j', 0, 0, "Report in JSON", 0},
+    LANG_OPTION(0),
     {0}};
 
 static const char doc[] =
@@ -35,14 +39,16 @@ static const char doc[] =
     "giving "
     "up on an answer that is only late costs C, and happens with p(T), the probability that a "
     "delay "
-    "is above T.  Wait while C*p(T) > E*T: the best T is the first at which that ends.\v"
-    "E and C are in the same unit, whichever it is.  The least total is where E*T + C*p(T) is "
-    "smallest.\n\n"
+    "is above T. Two answers: the break-even T, the first at which C*p(T) > E*T ends, which is "
+    "the "
+    "rule of many lectures; and the least total T, at which C*p(T) + E*T is smallest.\v"
+    "E and C are in the same unit, whichever it is.  The least total is the minimum of E*T + "
+    "C*p(T).\n\n"
     "Examples:\n"
     "  conclave timeout --wait-cost 1 --mistake-cost 10 --delay exponential:20ms\n"
     "  conclave timeout -w 1 -m 10 --delays ping.txt --plot costs.svg\n";
 
-/* ---- What is asked ---- */
+/* ---- The command line ---- */
 
 static double cost(const char *option, const char *text) {
     double value;
@@ -59,7 +65,9 @@ static int parse(int key, char *argument, struct argp_state *state) {
     case 'd': request->model = argument; return 0;
     case 'f': request->file = argument; return 0;
     case 'o': request->plot = argument; return 0;
+    case KEY_FORCE: request->force = true; return 0;
     case 'j': request->json = true; return 0;
+    case KEY_LANG: return language_option(argument);
     default: return ARGP_ERR_UNKNOWN;
     }
 }
@@ -89,6 +97,7 @@ static void check(struct request *request) {
         usage_error("--delay and --delays: give a model or measured delays, not both");
     if (request->json && request->plot && strcmp(request->plot, "-") == 0)
         usage_error("--plot: both it and --json want standard output; give it a file");
+    require_output(request->plot, request->force);
     if (request->file)
         read_delays(request->file, &problem->delays);
     else if (distribution_parse(request->model, &problem->delays.model) != 0)
@@ -122,34 +131,35 @@ static json_t *to_json(const struct request *request, const struct answer *answe
                   problem->mistake_cost, "delays", request->file ? request->file : request->model);
     if (request->file)
         json_object_set_new(report, "samples", json_integer((json_int_t)problem->delays.count));
-    json_object_set_new(report, "best", solution_json(&answer->best));
+    json_object_set_new(report, "break_even", solution_json(&answer->break_even));
     json_object_set_new(report, "least_total", solution_json(&answer->least_total));
     json_object_set_new(report, "curve", curve_json(answer));
     return report;
 }
 
-/* ---- For people ---- */
+/* ---- Text ---- */
 
 static void print_problem(const struct request *request) {
     const struct timeout_problem *problem = &request->problem;
-    char p50[32], p99[32], most[32];
-    printf("waiting       %.6g per second (E)\n", problem->wait_cost);
-    printf("a mistake     %.6g (C)\n", problem->mistake_cost);
+    char p50[32], p99[32], longest[32];
+    printf(_("waiting       %.6g per second (E)\n"), problem->wait_cost);
+    printf(_("a mistake     %.6g (C)\n"), problem->mistake_cost);
     if (request->model) {
-        printf("delays        %s\n", request->model);
+        printf(_("delays        %s\n"), request->model);
         return;
     }
     struct stats s = stats_of(problem->delays.sample_us, problem->delays.count);
-    printf("delays        %s: %zu, half of them up to %s, 99%% up to %s, all up to %s\n",
+    printf(_("delays        %s: %zu, half of them up to %s, 99%% up to %s, all up to %s\n"),
            request->file, s.count, format_duration(p50, sizeof p50, s.p50),
-           format_duration(p99, sizeof p99, s.p99), format_duration(most, sizeof most, s.most));
+           format_duration(p99, sizeof p99, s.p99),
+           format_duration(longest, sizeof longest, s.max));
 }
 
 static void print_solution(const char *name, const struct timeout_point *p, const char *meaning) {
     char timeout[32];
-    printf("%-13s %-10s %s\n", name, format_duration(timeout, sizeof timeout, p->timeout_us),
-           meaning);
-    printf("%-13s a mistake with probability %.4g: costs %.4g + %.4g waiting = %.4g\n", "",
+    printf("%-*s %-10s %s\n", COLUMN(13, name),
+           format_duration(timeout, sizeof timeout, p->timeout_us), meaning);
+    printf(_("%-13s a mistake with probability %.4g: costs %.4g + %.4g waiting = %.4g\n"), "",
            p->mistake_probability, p->mistake_cost, p->wait_cost, timeout_total(p));
 }
 
@@ -162,15 +172,15 @@ static int decimals(const struct answer *answer) {
 
 static void print_curve(const struct answer *answer) {
     int places = decimals(answer);
-    printf("\n%12s %11s %12s %12s %12s\n", "T (ms)", "p(T)", "C p(T)", "E T", "total");
+    printf("\n%12s %11s %12s %12s %12s\n", "T (ms)", "p(T)", "C p(T)", "E T", _("total"));
     for (size_t i = 0; i < answer->count; i++) {
         const struct timeout_point *p = &answer->curve[i];
-        bool best = p->timeout_us == answer->best.timeout_us;
+        bool even = p->timeout_us == answer->break_even.timeout_us;
         bool least = p->timeout_us == answer->least_total.timeout_us;
         printf("%12.*f %11.4g %12.5g %12.5g %12.5g%s%s%s%s\n", places, p->timeout_us / 1e3,
                p->mistake_probability, p->mistake_cost, p->wait_cost, timeout_total(p),
-               best || least ? "  <- " : "", best ? "best" : "", best && least ? ", " : "",
-               least ? "least total" : "");
+               even || least ? "  <- " : "", even ? _("break-even") : "", even && least ? ", " : "",
+               least ? _("least total") : "");
     }
 }
 
@@ -178,27 +188,31 @@ static void print_answer(const struct request *request, const struct answer *ans
     const struct delays *delays = &request->problem.delays;
     print_problem(request);
     putchar('\n');
-    print_solution("best T", &answer->best, "the first T with C p(T) <= E T");
-    print_solution("least total", &answer->least_total, "the T with the smallest C p(T) + E T");
-    if (delays->count && answer->best.mistake_probability == 0)
-        printf(
-            "              No measured delay is longer than the best T: longer ones may exist, and"
-            " only\n              more measurements can tell.\n");
+    print_solution(_("break-even T"), &answer->break_even,
+                   _("the rule \"wait while C p > E\": the first T with C p(T) <= E T"));
+    print_solution(_("least total T"), &answer->least_total,
+                   _("the cheapest: the T with the smallest C p(T) + E T"));
+    if (delays->count && answer->break_even.mistake_probability == 0)
+        printf(_("              No measured delay is longer than that; longer ones may exist, "
+                 "but only\n"
+                 "              more measurements can show that.\n"));
     print_curve(answer);
 }
 
 int cmd_timeout(int argc, char **argv) {
-    static const struct argp argp = {options, parse, "", doc, 0, 0, 0};
+    static const struct argp argp = {options, parse, NULL, doc, 0, 0, 0};
     struct request request = {0};
     struct answer answer;
     argp_parse(&argp, argc, argv, 0, 0, &request);
+    if (request.json) language_choose(ENGLISH);
     check(&request);
-    answer.best = timeout_best(&request.problem);
+    answer.break_even = timeout_break_even(&request.problem);
     answer.least_total = timeout_least_total(&request.problem);
-    answer.count = timeout_curve(&request.problem, &answer.best, &answer.least_total, answer.curve);
+    answer.count =
+        timeout_curve(&request.problem, &answer.break_even, &answer.least_total, answer.curve);
     if (request.plot) {
-        FILE *out = open_output(request.plot);
-        timeout_plot(&request.problem, &answer.best, &answer.least_total, out);
+        FILE *out = open_output(request.plot, request.force);
+        timeout_plot(&request.problem, &answer.break_even, &answer.least_total, out);
         close_output(out, request.plot);
     }
     if (request.json)

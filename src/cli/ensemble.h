@@ -1,4 +1,4 @@
-/* What a server says of its ensemble: GET /ensemble. */
+/* The status of an ensemble, as a server reports it: GET /ensemble. */
 #ifndef CV_CLI_ENSEMBLE_H
 #define CV_CLI_ENSEMBLE_H
 
@@ -8,29 +8,37 @@
 
 enum { ENSEMBLE_MEMBERS_MAX = 32, ENSEMBLE_HOST_MAX = 256 };
 
-struct ensemble_member {
+struct ensemble_view_member {
     int id, weight, port;
     char host[ENSEMBLE_HOST_MAX];
     bool linked;
-    bool learns;  /* is to have a vote, and has not got all yet */
-    bool has_log; /* a leader knows that of the others */
-    uint64_t log;
+    bool is_learner;      /* it will have a vote when it has caught up */
+    bool has_match_index; /* only a leader knows those of others */
+    uint64_t match_index;
     char sending[16];
+    bool vote_withheld; /* as a leader knows it */
 };
 
-struct ensemble {
-    int server, leader, heir; /* 0: nobody */
+struct ensemble_view {
+    int server, leader, transferee; /* 0: nobody */
     char mode[16], role[16];
     uint64_t term, last, committed, applied, clients, sessions, requests;
-    bool changing, dismissed;
+    bool changing, removed, vote_withheld;
+    bool mending; /* its files are damaged, and the others mend them */
+    uint64_t entries_lost, first_lost, last_lost, entries_mended, mended_by, snapshot;
+    char damage[512];
+    char awaited[128]; /* voters for which the founding of the ensemble waits */
+    uint64_t changes_refused;
+    char refusal[512]; /* why the last of them was */
     int count;
-    struct ensemble_member member[ENSEMBLE_MEMBERS_MAX];
+    struct ensemble_view_member member[ENSEMBLE_MEMBERS_MAX];
 };
 
-/* False: that is something else. */
-bool ensemble_read(const json_t *json, struct ensemble *ensemble);
-bool ensemble_parse(const char *text, struct ensemble *ensemble);
+/* False: this is not such a status. */
+bool ensemble_view_read(const json_t *json, struct ensemble_view *ensemble);
+bool ensemble_view_parse(const char *text, struct ensemble_view *ensemble);
 /* NULL: not a member. */
-const struct ensemble_member *ensemble_member(const struct ensemble *ensemble, int id);
+const struct ensemble_view_member *ensemble_view_member(const struct ensemble_view *ensemble,
+                                                        int id);
 
 #endif

@@ -1,9 +1,11 @@
-/* What the sources say of themselves, gathered when the program is built. */
+/* The opening comments of the algorithms and the scenarios, collected by scripts/explanations.awk.
+ */
 #ifndef CV_CLI_EXPLANATIONS_H
 #define CV_CLI_EXPLANATIONS_H
 
 struct explanation {
     const char *algorithm, *text;
+    const char *portuguese; /* may be NULL */
 };
 struct shipped_scenario {
     const char *algorithm, *path, *title;

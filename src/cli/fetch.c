@@ -1,12 +1,15 @@
 #include "cli/fetch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "service/admin/admin.h"
 
 enum { ANSWER_MAX = 1 << 20 };
 
@@ -27,6 +30,7 @@ const char *fetch_resolve(const char *text, struct fetch_address *address) {
     snprintf(host, sizeof host, "%.*s", (int)(brackets ? size - 2 : size), text + brackets);
     int error = getaddrinfo(host, colon + 1, &hints, &found);
     if (error) return gai_strerror(error);
+    *address = (struct fetch_address){0};
     memcpy(&address->at, found->ai_addr, found->ai_addrlen);
     address->size = found->ai_addrlen;
     freeaddrinfo(found);
@@ -39,20 +43,43 @@ static void fail(struct fetch *f, int error) {
     f->error = error;
 }
 
+static int connect_in(const char *data, int socket_) {
+    struct sockaddr_un at;
+    int directory = open(data, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (directory < 0) return -1;
+    admin_socket_address(data, directory, &at);
+    int result = connect(socket_, (const struct sockaddr *)&at, sizeof at), error = errno;
+    close(directory);
+    errno = error;
+    return result;
+}
+
+static int connect_to(const struct fetch_address *address, int socket_) {
+    if (address->data) return connect_in(address->data, socket_);
+    return connect(socket_, (const struct sockaddr *)&address->at, address->size);
+}
+
 void fetch_begin(struct fetch *f, const struct fetch_address *address, const char *method,
                  const char *path) {
-    static const char version[] = " HTTP/1.0\r\nConclave: 1\r\nContent-Length: 0\r\n\r\n";
+    /* Servers of protocol version 3 and before want the header Conclave. */
+    static const char version[] = " HTTP/1.0\r\nConclave: 1\r\nContent-Length: 0\r\n";
+    static const char bearer[] = "Authorization: Bearer ";
     fetch_end(f);
     f->request.used = f->answer.used = f->sent = 0;
     bytes_add(&f->request, method, strlen(method));
     bytes_add(&f->request, " ", 1);
     bytes_add(&f->request, path, strlen(path));
     bytes_add(&f->request, version, sizeof version - 1);
-    f->socket = socket(address->at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (address->token && strcmp(method, "POST") == 0) { /* to read takes none */
+        bytes_add(&f->request, bearer, sizeof bearer - 1);
+        bytes_add(&f->request, address->token->at, address->token->size);
+        bytes_add(&f->request, "\r\n", 2);
+    }
+    bytes_add(&f->request, "\r\n", 2);
+    int family = address->data ? AF_UNIX : address->at.ss_family;
+    f->socket = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     f->state = FETCH_UNDER_WAY;
-    if (f->socket < 0 ||
-        (connect(f->socket, (const struct sockaddr *)&address->at, address->size) != 0 &&
-         errno != EINPROGRESS))
+    if (f->socket < 0 || (connect_to(address, f->socket) != 0 && errno != EINPROGRESS))
         fail(f, errno);
 }
 

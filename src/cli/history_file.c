@@ -13,7 +13,7 @@ struct reader {
     struct history_file *file;
     const char *path;
     size_t line;
-    json_t *object; /* that the line holds */
+    json_t *object; /* of the line */
 };
 
 _Noreturn static void refuse(const struct reader *r, const char *format, ...)
@@ -29,7 +29,7 @@ static void refuse(const struct reader *r, const char *format, ...) {
 
 /* ---- Names ---- */
 
-/* The number of that text, which is taken over. */
+/* The number of a text, of which it takes ownership. */
 static uint32_t number_of(struct names *names, char *text) {
     uint32_t hash = hash_bytes(text, strlen(text), 0), number;
     for (struct probe p = table_probe(&names->table, hash);
@@ -51,7 +51,7 @@ static void names_close(struct names *names) {
     table_close(&names->table);
 }
 
-/* As JSON has it, so that nothing strange is ever printed. */
+/* As JSON, so that everything that is printed is escaped. */
 static char *text_of(const json_t *value) {
     char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_SORT_KEYS);
     if (!text) system_error("out of memory");
@@ -96,7 +96,7 @@ static int64_t take_value(const struct reader *r, const char *field) {
 static const struct action {
     const char *name;
     enum history_action action;
-    const char *fields[4]; /* beside those of all */
+    const char *fields[4]; /* besides the common ones */
 } actions[] = {
     {"initial", HISTORY_INITIAL, {"value", "version"}},
     {"read", HISTORY_READ, {"value", "version"}},
@@ -120,7 +120,7 @@ static const struct action *take_action(const struct reader *r) {
     refuse(r, "\"op\" is not initial, read, write, cas, create, delete, acquire or release");
 }
 
-/* A field that is misspelt would make the verdict weaker than its author thinks. */
+/* A misspelt field is refused, because without it the verdict would be weaker than intended. */
 static void refuse_strange_fields(const struct reader *r, const struct action *action) {
     static const char *const common[] = {"op", "client", "key", "start", "end", "result", "note"};
     bool initial = action->action == HISTORY_INITIAL;
@@ -137,7 +137,7 @@ static void refuse_strange_fields(const struct reader *r, const struct action *a
     }
 }
 
-/* Without a result: ok when there is an end, and a read of null found no node. */
+/* Without a result: ok when there is an end; a read of null found no node. */
 static enum history_outcome take_outcome(const struct reader *r, enum history_action action) {
     if (!has(r, "result")) {
         if (!has(r, "end")) return HISTORY_UNKNOWN;
@@ -156,7 +156,7 @@ static enum history_outcome take_outcome(const struct reader *r, enum history_ac
 
 static void take_expected(const struct reader *r, struct history_operation *o) {
     if (has(r, "expected_value")) {
-        if (has(r, "expected")) refuse(r, "\"expected\" and \"expected_value\" are one too many");
+        if (has(r, "expected")) refuse(r, "there are both \"expected\" and \"expected_value\"");
         o->action = HISTORY_CAS_VALUE;
         o->expected = take_value(r, "expected_value");
         return;
@@ -197,9 +197,9 @@ static void add_line(struct reader *r, const char *text, size_t size) {
     const char *why = history_refuse(&o);
     if (why) refuse(r, "%s", why);
     json_decref(r->object);
-    size_t place = history_add(&file->history, &o);
-    file->line = grown(file->line, &file->line_room, place + 1, sizeof *file->line);
-    file->line[place] = r->line;
+    size_t index = history_add(&file->history, &o);
+    file->line = grown(file->line, &file->line_room, index + 1, sizeof *file->line);
+    file->line[index] = r->line;
     file->initials += o.action == HISTORY_INITIAL;
     file->unanswered += o.outcome == HISTORY_UNKNOWN;
 }

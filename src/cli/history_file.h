@@ -1,11 +1,11 @@
-/* Histories in files: a JSON object for each operation, on a line of its own. */
+/* History files: a JSON object for each operation, on a line of its own. */
 #ifndef CV_CLI_HISTORY_FILE_H
 #define CV_CLI_HISTORY_FILE_H
 
 #include "base/table.h"
-#include "judge/history.h"
+#include "lab/judge/history.h"
 
-struct names { /* texts and their numbers, from 0 */
+struct names { /* texts, numbered from 0 */
     char **text;
     size_t count, room;
     struct table table;

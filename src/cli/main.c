@@ -1,93 +1,64 @@
 #include "cli/cli.h"
 
+#include <ctype.h>
 #include <errno.h>
-#include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "catalogue/catalogue.h"
+#include "base/spelling.h"
+#include "language/language.h"
 
 static const struct command commands[] = {
     {"serve", "a coordination server for ZooKeeper clients", cmd_serve},
+    {"lock", "run a command while holding a lock", cmd_lock},
+    {"once", "run a command on one of many machines, once", cmd_once},
+    {"elect", "stand for election, and run a command while leading", cmd_elect},
+    {"leader", "say who leads an election", cmd_leader},
+    {"resign", "ask the leader of an election to hand over", cmd_resign},
     {"up", "an ensemble on this machine, to look at and to break", cmd_up},
-    {"ensemble", "who the servers of an ensemble are, and how that changes", cmd_ensemble},
-    {"import", "make the data of a ZooKeeper server that of this one", cmd_import},
-    {"backup", "all data of a server, running or not, into one file", cmd_backup},
-    {"restore", "a backup becomes the data of a server, running or not", cmd_restore},
+    {"ensemble", "show and change the members of an ensemble", cmd_ensemble},
+    {"key", "make a secret for servers or administrators", cmd_key},
+    {"locks", "who holds which lock, and who waits for it", cmd_locks},
+    {"unlock", "take a lock away from its holder", cmd_unlock},
+    {"fence", "a proxy that lets only the holder of a lock write to a resource", cmd_fence},
+    {"import", "take over the data of a ZooKeeper server", cmd_import},
+    {"backup", "write all data of a server, running or not, to one file", cmd_backup},
+    {"restore", "put a backup back into a server, running or not", cmd_restore},
     {"recover", "look for damage in a server's files, and cut it out", cmd_recover},
+    {"ls", "the children of a node", cmd_ls},
+    {"get", "the data of a node", cmd_get},
+    {"set", "write the data of a node", cmd_set},
+    {"create", "make a node", cmd_create},
+    {"rm", "remove nodes", cmd_rm},
+    {"stat", "versions, times and owner of a node", cmd_stat},
+    {"acl", "who may do what with a node", cmd_acl},
+    {"tree", "the nodes below a node, drawn", cmd_tree},
+    {"watch", "what happens to a node, as it happens", cmd_watch},
+    {"cp", "copy nodes and files, also between servers", cmd_cp},
+    {"multi", "several changes, all or none", cmd_multi},
+    {"barrier", "hold others back, or begin and end together", cmd_barrier},
+    {"counter", "a number that many can add to", cmd_counter},
+    {"queue", "work for many, each piece done by one", cmd_queue},
+    {"context", "names for servers and for who is asking them", cmd_context},
+    {"shell", "the commands on the tree in one session", cmd_shell},
+    {"cheat", "one page that reminds of these commands", cmd_cheat},
+    {"peer", "locks and leaders among peers, with no server", cmd_peer},
+    {"trace", "join what peers or servers have recorded, replay it and judge it", cmd_trace},
     {"sim", "run a lock or an election in the simulator and judge it", cmd_sim},
     {"check", "explore every interleaving of a small system and decide what holds", cmd_check},
-    {"history", "whether what clients saw is what one copy could have shown them", cmd_history},
-    {"compare", "measured cost of every lock beside its formula", cmd_compare},
-    {"odds", "how likely it is that restarts break a quorum", cmd_odds},
+    {"history", "decide whether a history of operations is linearizable", cmd_history},
+    {"compare", "measured cost of every lock or election beside its formula", cmd_compare},
+    {"odds", "the probability that restarts break a quorum", cmd_odds},
     {"timeout", "how long to wait, given what waiting and mistakes cost", cmd_timeout},
-    {"merge", "join the results of a sweep that was run in shares", cmd_merge},
+    {"merge", "merge the results of a sweep that was run in shares", cmd_merge},
+    {"exercise", "questions about these algorithms, whose answers are graded", cmd_exercise},
+    {"museum", "published faults of consensus and of locks, and what finds them", cmd_museum},
+    {"lab", "the laboratory in a browser", cmd_lab},
+    {"new", "begin an algorithm of your own", cmd_new},
     {"list", "the algorithms", cmd_list},
     {"explain", "what an algorithm does, and what breaks it", cmd_explain},
 };
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
-
-static void report(const char *format, va_list arguments) {
-    fputs("conclave: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-}
-
-void usage_error(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    report(format, arguments);
-    exit(EXIT_USAGE);
-}
-
-void system_error(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    report(format, arguments);
-    exit(EXIT_SYSTEM);
-}
-
-const struct cv_algorithm *require_algorithm(const char *name) {
-    const struct cv_algorithm *algorithm = catalogue_find(name);
-    char nearest[256];
-    if (algorithm) return algorithm;
-    catalogue_nearest(name, nearest, sizeof nearest);
-    if (*nearest) usage_error("unknown algorithm '%s'; did you mean %s?", name, nearest);
-    usage_error("unknown algorithm '%s'; 'conclave list' shows them all", name);
-}
-
-FILE *open_output(const char *path) {
-    if (strcmp(path, "-") == 0) return stdout;
-    FILE *file = fopen(path, "w");
-    if (!file) system_error("%s: %s", path, strerror(errno));
-    return file;
-}
-
-void close_output(FILE *file, const char *path) {
-    if (fflush(file) != 0 || ferror(file) || (file != stdout && fclose(file) != 0))
-        system_error("%s: %s", path, strerror(errno));
-}
-
-void print_json(json_t *report) {
-    if (json_dumpf(report, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) != 0)
-        system_error("the report cannot be written: %s", strerror(errno));
-    putchar('\n');
-    json_decref(report);
-}
-
-static void draw_bar(size_t done, size_t all) {
-    enum { WIDTH = 40 };
-    char bar[WIDTH + 1];
-    size_t full = all ? done * WIDTH / all : WIDTH;
-    for (size_t i = 0; i < WIDTH; i++) bar[i] = i < full ? '#' : '.';
-    bar[WIDTH] = 0;
-    fprintf(stderr, "\r[%s] %zu of %zu%s", bar, done, all, done == all ? "\r\033[K" : "");
-}
-
-progress_fn *progress_bar(void) { return isatty(STDERR_FILENO) ? draw_bar : NULL; }
-
-json_t *real_or_null(double value) { return isnan(value) ? json_null() : json_real(value); }
 
 static void help(FILE *out) {
     fputs("Usage: conclave COMMAND [OPTION...]\n"
@@ -96,16 +67,18 @@ static void help(FILE *out) {
           out);
     for (int i = 0; i < COMMANDS; i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
-    fputs(
-        "\nOptions:\n"
-        "  --help         show this help; 'conclave COMMAND --help' shows a command's\n"
-        "  --version      show the version\n\n"
-        "Examples:\n"
-        "  conclave serve\n"
-        "  conclave sim central --processes 5 --entries 100\n"
-        "  conclave sim quorum --scenario scenarios/quorum-amnesia.scenario\n\n"
-        "Exit status: 0 all held, 1 a property was violated, 2 wrong usage, 3 the system failed.\n",
-        out);
+    fputs("\nOptions:\n"
+          "  --help         show this help; 'conclave COMMAND --help' shows a command's\n"
+          "  --version      show the version\n\n"
+          "Examples:\n"
+          "  conclave serve\n"
+          "  conclave lock report -- make report\n"
+          "  conclave lab --open\n"
+          "  conclave sim central --processes 5 --entries 100\n"
+          "  conclave sim quorum --scenario scenarios/quorum-amnesia.scenario\n\n"
+          "Exit status of the laboratory: 0 all held, 1 a property was violated, 2 wrong usage,\n"
+          "3 the system failed, 4 undecided: a limit was reached.  Others: see their --help.\n",
+          out);
 }
 
 static const char *nearest_command(const char *name) {
@@ -125,10 +98,31 @@ static void check_output(void) {
     _exit(EXIT_SYSTEM);
 }
 
+/* Options that argp would refuse, and show as they are. */
+static void check_options(char **arguments) {
+    for (; *arguments && strcmp(*arguments, "--") != 0; arguments++) {
+        if (strncmp(*arguments, "--", 2) != 0) continue;
+        for (const char *at = *arguments; *at && *at != '='; at++)
+            if (iscntrl((unsigned char)*at) && !isspace((unsigned char)*at))
+                usage_error("unrecognized option '%s'", *arguments);
+    }
+}
+
+/* The others, which programs read and operators search for, speak English. */
+static bool is_laboratory(int (*run)(int argc, char **argv)) {
+    static int (*const laboratory[])(int argc, char **argv) = {
+        cmd_sim,   cmd_check,    cmd_compare, cmd_odds, cmd_timeout, cmd_trace,
+        cmd_merge, cmd_exercise, cmd_new,     cmd_list, cmd_explain};
+    for (size_t i = 0; i < sizeof laboratory / sizeof laboratory[0]; i++)
+        if (laboratory[i] == run) return true;
+    return false;
+}
+
 int main(int argc, char **argv) {
     atexit(check_output);
     argp_program_version = "conclave " CONCLAVE_VERSION;
     argp_err_exit_status = EXIT_USAGE;
+    setenv("ARGP_HELP_FMT", "rmargin=100", 0); /* examples of commands must not be wrapped */
     if (argc < 2) {
         help(stderr);
         return EXIT_USAGE;
@@ -137,9 +131,11 @@ int main(int argc, char **argv) {
     if (strcmp(argv[1], "--version") == 0) return puts(argp_program_version), 0;
     for (int i = 0; i < COMMANDS; i++) {
         if (strcmp(argv[1], commands[i].name) != 0) continue;
-        char program[64]; /* what the command's own help calls itself */
+        char program[64]; /* the name in the help of the command */
         snprintf(program, sizeof program, "conclave %s", commands[i].name);
         if (argc == 3 && strcmp(argv[2], "--summary") == 0) return puts(commands[i].summary), 0;
+        check_options(argv + 2);
+        if (is_laboratory(commands[i].run)) language_choose(language_of_environment());
         argv[1] = program;
         return commands[i].run(argc - 1, argv + 1);
     }

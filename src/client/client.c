@@ -1,161 +1,275 @@
-#include "client/client.h"
-
-#include <errno.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <stdarg.h>
+/* Opening and closing clients, and what can be asked of them. */
+#include <signal.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <sys/time.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { PATIENCE_S = 30, SESSION_MS = 30000, PASSWORD_SIZE = 16, PIECE = 1 << 16 };
-enum { ANSWER_MAX = 1 << 30 };
+#include "client/internal.h"
 
-__attribute__((format(printf, 2, 3))) static int fail(struct client *client, const char *format,
-                                                      ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(client->message, sizeof client->message, format, arguments);
-    va_end(arguments);
-    return -1;
+enum { SESSION_TIMEOUT = 15000, CONNECT_TIMEOUT = 10000 };
+
+const char *cv_version(void) { return CONCLAVE_VERSION; }
+
+int64_t cv_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* ---- Bytes ---- */
+/* ---- Opening ---- */
 
-static int send_all(struct client *client) {
-    size_t done = 0;
-    while (done < client->out.used) {
-        ssize_t part =
-            send(client->socket, client->out.at + done, client->out.used - done, MSG_NOSIGNAL);
-        if (part < 0 && errno == EINTR) continue;
-        if (part <= 0) return fail(client, "the server takes no more: %s", strerror(errno));
-        done += (size_t)part;
+static bool watch_descriptor(int epoll, int fd, enum source source) {
+    struct epoll_event event = {.events = EPOLLIN, .data.u32 = source};
+    return fd >= 0 && epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+static bool open_descriptors(struct cv_client *client) {
+    client->epoll = epoll_create1(EPOLL_CLOEXEC);
+    client->timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    client->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return client->epoll >= 0 && watch_descriptor(client->epoll, client->timer, SOURCE_TIMER) &&
+           watch_descriptor(client->epoll, client->wake, SOURCE_WAKE);
+}
+
+static void open_lock(struct cv_client *client) {
+    pthread_mutexattr_t recursive;
+    pthread_condattr_t monotonic;
+    pthread_mutexattr_init(&recursive);
+    pthread_mutexattr_settype(&recursive, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(&client->mutex, &recursive);
+    pthread_mutexattr_destroy(&recursive);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&client->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+}
+
+static struct cv_client *client_new(void) {
+    struct cv_client *client = calloc(1, sizeof *client);
+    if (!client) return NULL;
+    open_lock(client);
+    queue_init(&client->requests.waiting);
+    queue_init(&client->requests.auth);
+    queue_init(&client->requests.ended);
+    client->tasks_last = &client->tasks;
+    client->session.transport.fd = -1;
+    if (getrandom(&client->seed, sizeof client->seed, GRND_NONBLOCK) != sizeof client->seed)
+        client->seed = (uint64_t)cv_now() ^ (uint64_t)(uintptr_t)client;
+    rng_seed(&client->rng, client->seed);
+    if (open_descriptors(client)) return client;
+    client_free(client);
+    return NULL;
+}
+
+static int refuse(struct cv_client *client, int error, const char *why) {
+    if (why != client->bad_options)
+        snprintf(client->bad_options, sizeof client->bad_options, "%s", why);
+    client->refusal = error;
+    return error;
+}
+
+static int take_identities(struct cv_client *client, const struct cv_options *options) {
+    for (size_t i = 0; i < options->auth_count; i++) {
+        const struct cv_auth *auth = &options->auth[i];
+        if (!auth->scheme || !auth->credential)
+            return refuse(client, CV_BAD_ARGUMENTS,
+                          "an authentication needs scheme and credential");
+        size_t size = auth->size ? auth->size : strlen(auth->credential);
+        if (size > INT32_MAX / 2 || !identity_add(client, auth->scheme, auth->credential, size))
+            return refuse(client, CV_NO_MEMORY, "no memory");
     }
-    client->out.used = 0;
-    return 0;
+    return CV_OK;
 }
 
-static int next_frame(struct client *client, struct zk_in *frame) {
-    struct bytes *in = &client->in;
-    if (send_all(client) != 0) return -1;
-    if (client->taken) memmove(in->at, in->at + client->taken, in->used - client->taken);
-    in->used -= client->taken;
-    client->taken = 0;
-    for (;;) {
-        struct zk_in received = zk_in_of(in->at, in->used);
-        int status = zk_next_frame(&received, ANSWER_MAX, frame);
-        if (status < 0) return fail(client, "what the server sends is not the protocol");
-        if (status > 0) return client->taken = in->used - zk_left(&received), 0;
-        ssize_t part = recv(client->socket, bytes_reserve(in, PIECE), PIECE, 0);
-        if (part < 0 && errno == EINTR) continue;
-        if (part < 0) return fail(client, "no answer from the server: %s", strerror(errno));
-        if (part == 0) return fail(client, "the server has closed the connection");
-        in->used += (size_t)part;
+static int take_options(struct cv_client *client, const struct cv_options *options) {
+    struct session *session = &client->session;
+    const char *servers = options->servers ? options->servers : getenv("CONCLAVE_SERVER");
+    client->flags = options->flags;
+    client->threaded = !(options->flags & CV_NO_THREAD);
+    client->on_state = options->on_state;
+    client->on_state_arg = options->arg;
+    client->wanted_timeout =
+        options->session_timeout > 0 ? options->session_timeout : SESSION_TIMEOUT;
+    client->connect_timeout = options->connect_timeout ? options->connect_timeout : CONNECT_TIMEOUT;
+    session->timeout = client->wanted_timeout;
+    session->id = options->session_id;
+    session->is_known = session->id != 0;
+    memcpy(session->password, options->session_password, PASSWORD_SIZE);
+    if (!servers || !servers[0]) servers = "localhost:2181";
+    if (!servers_parse(&session->servers, servers, client->bad_options))
+        return refuse(client, CV_BAD_ARGUMENTS, client->bad_options);
+    servers_shuffle(&session->servers, &client->rng);
+    if (options->tls && !(client->tls = tls_client_open(options->tls, client->bad_options)))
+        return refuse(client, CV_TLS_FAILED, client->bad_options);
+    if (options->sasl_user && !(client->sasl_user = strdup(options->sasl_user)))
+        return refuse(client, CV_NO_MEMORY, "no memory");
+    if (options->sasl_password && !(client->sasl_password = strdup(options->sasl_password)))
+        return refuse(client, CV_NO_MEMORY, "no memory");
+    return take_identities(client, options);
+}
+
+static int start_thread(struct cv_client *client) {
+    sigset_t all, before;
+    sigfillset(&all); /* signals are the program's own */
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    int error = pthread_create(&client->thread, NULL, client_run, client);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error ? refuse(client, CV_SYSTEM_ERROR, "no thread can be started") : CV_OK;
+}
+
+static bool is_settled(void *arg) {
+    const struct cv_client *client = arg;
+    return client->state != CV_CONNECTING;
+}
+
+static int wait_for_session(struct cv_client *client) {
+    int64_t until =
+        client->connect_timeout == CV_FOREVER ? CV_FOREVER : cv_now() + client->connect_timeout;
+    client_lock(client);
+    int error = client_wait(client, is_settled, client, until);
+    enum cv_state state = client->state;
+    client_unlock(client);
+    if (error == CV_OPERATION_TIMEOUT) return CV_NO_SERVER;
+    return error                 ? error
+           : state == CV_EXPIRED ? CV_SESSION_EXPIRED
+           : state == CV_REFUSED ? CV_AUTH_FAILED
+                                 : CV_OK;
+}
+
+int cv_open_sized(struct cv_client **to, const struct cv_options *given, size_t size) {
+    struct cv_options options = {0};
+    if (given) memcpy(&options, given, size < sizeof options ? size : sizeof options);
+    struct cv_client *client = *to = client_new();
+    if (!client) return CV_NO_MEMORY;
+    int error = take_options(client, &options);
+    if (error) {
+        client->threaded = false;
+        session_end(client, CV_CLOSED, error);
+        client->told_state = CV_CLOSED;
+        return error;
     }
-}
-
-/* ---- Connecting ---- */
-
-static int connect_to(struct client *client, const struct addrinfo *at) {
-    struct timeval patience = {.tv_sec = PATIENCE_S};
-    int on = 1;
-    client->socket = socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, at->ai_protocol);
-    if (client->socket < 0) return -1;
-    setsockopt(client->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-    setsockopt(client->socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    setsockopt(client->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (connect(client->socket, at->ai_addr, at->ai_addrlen) == 0) return 0;
-    int error = errno;
-    close(client->socket);
-    client->socket = -1;
-    errno = error;
-    return -1;
-}
-
-static int find(struct client *client, const char *address) {
-    char host[256];
-    struct addrinfo wanted = {.ai_socktype = SOCK_STREAM}, *found, *at;
-    const char *colon = strrchr(address, ':');
-    size_t size = colon ? (size_t)(colon - address) : 0;
-    if (colon && address[0] == '[' && size > 2 && address[size - 1] == ']') address++, size -= 2;
-    if (!size || size >= sizeof host || !colon[1])
-        return fail(client, "'%s' is not an address such as 127.0.0.1:2181", address);
-    snprintf(host, sizeof host, "%.*s", (int)size, address);
-    int error = getaddrinfo(host, colon + 1, &wanted, &found);
-    if (error) return fail(client, "%s: %s", address, gai_strerror(error));
-    for (at = found; at && connect_to(client, at) != 0; at = at->ai_next) {
+    session_begin(client);
+    client_arm_timer(client);
+    if (client->threaded && (error = start_thread(client))) {
+        client->threaded = false;
+        return error;
     }
-    freeaddrinfo(found);
-    return at ? 0 : fail(client, "%s: %s", address, strerror(errno));
+    return options.flags & CV_DO_NOT_WAIT ? CV_OK : wait_for_session(client);
 }
 
-static int open_session(struct client *client) {
-    static const char nobody[PASSWORD_SIZE];
-    struct zk_connect_request request = {
-        .timeout = SESSION_MS, .passwd = {nobody, sizeof nobody}, .read_only = 0};
-    struct zk_connect_response response;
-    struct zk_in frame;
-    size_t begin = zk_frame_begin(&client->out);
-    zk_write_connect_request(&client->out, &request);
-    zk_frame_end(&client->out, begin);
-    if (next_frame(client, &frame) != 0) return -1;
-    if (!zk_read_connect_response(&frame, &response) || !response.session_id)
-        return fail(client, "the server opens no session");
-    return 0;
-}
+/* ---- Closing ---- */
 
-int client_open(struct client *client, const char *address) {
-    *client = (struct client){.socket = -1};
-    if (find(client, address) != 0) return -1;
-    if (open_session(client) == 0) return 0;
-    client_close(client);
-    return -1;
-}
-
-int client_authenticate(struct client *client, const char *secret) {
-    struct zk_auth_request request = {0, zk_text_of("digest"), zk_text_of(secret)};
-    struct zk_in body;
-    int32_t err;
-    client_send(client, ZK_OP_AUTH, &request);
-    if (client_receive(client, &err, &body) != 0) return -1;
-    return err ? fail(client, "the server does not accept the user") : 0;
-}
-
-void client_close(struct client *client) {
-    struct zk_in body;
-    int32_t err;
-    if (client->socket >= 0) {
-        client_send(client, ZK_OP_CLOSE_SESSION, NULL);
-        client_receive(client, &err, &body);
-        close(client->socket);
+void client_free(struct cv_client *client) {
+    struct identity *identity;
+    while ((identity = client->identities)) {
+        client->identities = identity->next;
+        identity_free(identity);
     }
-    bytes_close(&client->out);
-    bytes_close(&client->in);
+    requests_close(client);
+    watches_free(&client->watches);
+    session_close(&client->session);
+    tls_client_close(client->tls);
+    if (client->sasl_password) explicit_bzero(client->sasl_password, strlen(client->sasl_password));
+    free(client->sasl_user);
+    free(client->sasl_password);
+    if (client->timer >= 0) close(client->timer);
+    if (client->wake >= 0) close(client->wake);
+    if (client->epoll >= 0) close(client->epoll);
+    pthread_cond_destroy(&client->changed);
+    pthread_mutex_destroy(&client->mutex);
+    free(client);
 }
 
-/* ---- Requests and answers ---- */
-
-void client_send_body(struct client *client, int32_t op, const struct bytes *body) {
-    size_t frame = zk_frame_begin(&client->out);
-    zk_write_request_header(&client->out, &(struct zk_request_header){++client->xid, op});
-    bytes_add(&client->out, body->at, body->used);
-    zk_frame_end(&client->out, frame);
+/* Its thread, if there is one, does the rest. */
+static void begin_end(struct cv_client *client, enum ending ending) {
+    client->ending = ending;
+    client->ending_since = cv_now();
+    client_interrupt(client);
+    pthread_cond_broadcast(&client->changed);
 }
 
-void client_send(struct client *client, int32_t op, const void *record) {
-    struct bytes body = {0};
-    if (record) zk_op_of(op)->request->write(&body, record);
-    client_send_body(client, op, &body);
-    bytes_close(&body);
+static void end(struct cv_client *client, enum ending ending) {
+    if (!client) return;
+    client_lock(client);
+    begin_end(client, ending);
+    if (client_in_callback(client)) { /* it frees itself when the callback has returned */
+        client->orphan = true;
+        if (client->threaded) pthread_detach(client->thread);
+        client_unlock(client);
+        return;
+    }
+    while (!client->threaded && !client->over) client_process(client, -1);
+    client_unlock(client);
+    if (client->threaded) pthread_join(client->thread, NULL);
+    client_lock(client);
+    while (client->waiters) pthread_cond_wait(&client->changed, &client->mutex);
+    client_unlock(client);
+    client_free(client);
 }
 
-int client_receive(struct client *client, int32_t *err, struct zk_in *body) {
-    struct zk_reply_header header;
-    if (next_frame(client, body) != 0) return -1;
-    if (!zk_read_reply_header(body, &header))
-        return fail(client, "what the server sends is not the protocol");
-    *err = header.err;
-    return 0;
+void cv_close(struct cv_client *client) { end(client, ENDING_CLOSE); }
+void cv_detach(struct cv_client *client) { end(client, ENDING_DETACH); }
+
+/* ---- What is known ---- */
+
+#define ASK(TYPE, CLIENT, EXPRESSION)                                                              \
+    client_lock(CLIENT);                                                                           \
+    TYPE answer = (EXPRESSION);                                                                    \
+    client_unlock(CLIENT);                                                                         \
+    return answer
+
+enum cv_state cv_state(struct cv_client *client) { ASK(enum cv_state, client, client->state); }
+int64_t cv_session_id(struct cv_client *client) { ASK(int64_t, client, client->session.id); }
+int32_t cv_session_timeout(struct cv_client *client) {
+    ASK(int32_t, client, client->session.timeout);
 }
+int64_t cv_last_zxid(struct cv_client *client) { ASK(int64_t, client, client->session.last_zxid); }
+int64_t cv_session_deadline(struct cv_client *client) {
+    ASK(int64_t, client, client->session.phase == PHASE_OVER ? 0 : client->session.deadline);
+}
+int cv_fd(struct cv_client *client) { return client->epoll; }
+
+const char *cv_explain(struct cv_client *client, char *text, size_t size) {
+    if (size) text[0] = 0;
+    client_lock(client);
+    session_explain(client, text, size);
+    client_unlock(client);
+    return text;
+}
+
+void cv_session_password(struct cv_client *client, unsigned char password[PASSWORD_SIZE]) {
+    client_lock(client);
+    memcpy(password, client->session.password, PASSWORD_SIZE);
+    client_unlock(client);
+}
+
+const char *cv_server(struct cv_client *client, char *text, size_t size) {
+    if (size) text[0] = 0;
+    client_lock(client);
+    const struct session *session = &client->session;
+    if (session->phase == PHASE_UP)
+        server_name(&session->servers.entry[session->entry], text, size);
+    client_unlock(client);
+    return text;
+}
+
+/* ---- The caller's event loop ---- */
+
+int cv_process_for(struct cv_client *client, int32_t timeout) {
+    if (client->threaded) return CV_BAD_ARGUMENTS;
+    if (client_in_callback(client)) return CV_WOULD_DEADLOCK;
+    client_lock(client);
+    client_process(client, timeout);
+    bool orphan = client->orphan; /* closed by a callback: nobody will call this again */
+    while (orphan && !client->over) client_process(client, -1);
+    client_unlock(client);
+    if (orphan) client_free(client);
+    return CV_OK;
+}
+
+int cv_process(struct cv_client *client) { return cv_process_for(client, 0); }

@@ -1,5 +1,4 @@
-/* Entries, and batches of them: what the log is made of, in memory, on disk and on the way between
- * servers. */
+/* Entries and batches of them: what a log is made of in memory, on disk and between servers. */
 #ifndef CV_RAFT_BATCH_H
 #define CV_RAFT_BATCH_H
 
@@ -19,11 +18,11 @@ struct raft_entry {
     size_t size;
 };
 
-/* Entries that follow each other and are of one term and kind, one behind the other: each its size
- * (4 bytes), then its bytes.  It stands in the place of all that was there from `first` on. */
+/* Consecutive entries of one term and kind, one after the other: each its size (4 bytes), then its
+ * bytes.  A batch replaces everything that the log held from `first` on. */
 struct raft_batch {
     uint64_t first, term;
-    uint64_t committed; /* all up to here were known to be decided */
+    uint64_t commit_index; /* as its writer knew it */
     uint32_t count;
     enum raft_kind kind;
     const unsigned char *bytes;
@@ -31,14 +30,16 @@ struct raft_batch {
 };
 
 enum { RAFT_SIZE_BYTES = sizeof(uint32_t) };
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "sizes lie in memory as on disk and on the wire: little-endian");
 
 static inline uint64_t raft_batch_last(const struct raft_batch *batch) {
     return batch->first + batch->count - 1;
 }
 
-/* Takes the entries of a batch apart: `at` is where the next begins, 0 at first.  False: at the
- * end, or what is there is no entry, which is for the caller to tell by `at` and the size.  The
- * entry's index is the caller's to count. */
+/* Reads the entry that begins at offset `at` (0 at first) and advances `at`.  False at the end, or
+ * when the bytes there are no entry: the caller tells the two apart by `at` and the size.  The
+ * caller also counts the indexes. */
 bool raft_next(const struct raft_batch *batch, size_t *at, struct raft_entry *entry);
 
 #endif

@@ -1,160 +1,160 @@
-/* Which message goes where, how it begins, and what always holds. */
+/* The start, the dispatch of messages, and the invariants. */
 #include <string.h>
 
-#include "raft/raft.h"
+#include "raft/internal.h"
 
 #define RAFT_TERM_MAX INT32_MAX /* the upper half of a zxid */
 
-struct raft_message *raft_add_message(struct raft *raft, struct raft_out *out, enum raft_type type,
-                                      uint8_t to) {
+#define ONE_MORE(NUMBER, NAME, TITLE) +1
+_Static_assert(RAFT_MESSAGE_TYPES == 1 RAFT_MESSAGES(ONE_MORE), "the enum has every message");
+
+struct raft_message *raft_add_message(struct raft *raft, struct raft_out *out,
+                                      enum raft_message_type type, uint8_t to) {
     cv_assert(out->messages < RAFT_OUT_MAX);
     struct raft_message *m = &out->message[out->messages++];
-    *m = (struct raft_message){
-        .type = (uint8_t)type, .from = raft->self, .to = to, .term = raft->term};
+    memset(m, 0, sizeof *m); /* equal messages have equal bytes */
+    m->type = (uint8_t)type;
+    m->from = raft->self;
+    m->to = to;
+    m->term = raft->term;
     return m;
 }
 
-const struct raft_peer *raft_peer(const struct raft *raft, uint8_t id) {
-    int place = raft_place(&raft->config, id);
-    return place < 0 ? NULL : &raft->peer[place];
+const struct raft_peer *raft_find_peer(const struct raft *raft, uint8_t id) {
+    int slot = raft_member_slot(&raft->config, id);
+    return slot < 0 ? NULL : &raft->peer[slot];
 }
 
-/* ---- Beginning ---- */
+/* ---- Start ---- */
 
-void raft_open(struct raft *raft, uint8_t self, uint64_t term, uint8_t vote) {
+void raft_open(struct raft *raft, uint8_t self, uint64_t term, uint8_t voted_for) {
     memset(raft, 0, sizeof *raft);
     raft->self = self;
     raft->term = term;
-    raft->vote = vote;
+    raft->voted_for = voted_for;
 }
 
-void raft_restore_base(struct raft *raft, uint64_t index, uint64_t term,
-                       const struct raft_config *config) {
+void raft_restore_snapshot(struct raft *raft, uint64_t index, uint64_t term,
+                           const struct raft_config *config) {
     memset(raft->run, 0, sizeof raft->run);
     raft->runs = 0;
-    raft->base = raft->last = raft->saved = raft->committed = raft->agreed = index;
-    raft->base_term = term;
-    raft->config = raft->former = *config;
-    raft->config_index = raft->former_index = index;
+    raft->snapshot_index = raft->last_index = raft->durable_index = index;
+    raft->commit_index = raft->verified_index = index;
+    raft->snapshot_term = term;
+    raft->config = raft->previous_config = *config;
+    raft->config_index = raft->previous_config_index = index;
     memset(raft->peer, 0, sizeof raft->peer);
 }
 
-void raft_restore(struct raft *raft, uint64_t first, uint32_t count, uint64_t term,
-                  const struct raft_config *config) {
-    cv_assert(first > raft->base && first <= raft->last + 1);
-    if (first <= raft->last) raft_truncate(raft, first - 1);
-    if (count) {
-        /* If this was one run too many, then the oldest had been decided, or it were not here. */
-        if (!raft_has_room(raft, first, term)) raft->committed = raft->run[1].first - 1;
-        cv_assert(raft_extend(raft, count, term));
-    }
-    raft->saved = raft->last;
-    if (config) raft_take_config(raft, raft->last, config);
-    if (raft->term < term) raft->term = term, raft->vote = 0;
+void raft_restore_entries(struct raft *raft, uint64_t first, uint32_t count, uint64_t term,
+                          const struct raft_config *config) {
+    cv_assert(first > raft->snapshot_index && first <= raft->last_index + 1);
+    if (first <= raft->last_index) raft_truncate(raft, first - 1);
+    if (count) raft_extend(raft, count, term);
+    raft->durable_index = raft->last_index;
+    if (config) raft_adopt_config(raft, raft->last_index, config);
+    if (raft->term < term) raft->term = term, raft->voted_for = 0;
 }
 
-/* Who has been here before may have promised somebody to wait, unless there is nobody. */
-void raft_begin(struct raft *raft, uint64_t decided, struct raft_out *out) {
-    if (decided > raft->last) decided = raft->last;
-    if (raft->committed < decided) raft->committed = decided;
-    raft->agreed = raft->committed;
-    raft->silent = raft->term == 0;
-    out->wait = raft->silent ? RAFT_WAIT_TURN : RAFT_WAIT_SILENCE;
+/* A member that took part before may have promised a leader not to vote for an election timeout; a
+ * member that is alone has promised nobody. */
+void raft_start(struct raft *raft, uint64_t commit_index, struct raft_out *out) {
+    if (commit_index > raft->last_index) commit_index = raft->last_index;
+    if (raft->commit_index < commit_index) raft->commit_index = commit_index;
+    raft->verified_index = raft->commit_index;
+    raft->leader_timed_out = raft->term == 0;
+    out->timer = raft->leader_timed_out ? RAFT_TIMER_ELECTION_JITTER : RAFT_TIMER_ELECTION_TIMEOUT;
     bool alone = raft->config.count == 1 && raft->config.at[0].id == raft->self;
-    if (alone && raft_is_quorum(&raft->config, 1)) raft_campaign(raft, false, out);
-    raft_check(raft);
+    if (alone && !raft->vote_withheld && raft_is_quorum(&raft->config, 1))
+        raft_become_candidate(raft, false, out);
+    raft_check_invariants(raft);
 }
 
-/* ---- Receiving ---- */
+/* ---- Messages ---- */
 
-static bool is_from_leader(uint8_t type) {
-    return type == RAFT_APPEND || type == RAFT_CHUNK || type == RAFT_CAMPAIGN;
-}
-
-/* From a term that is over. */
-static void set_right(struct raft *raft, const struct raft_message *m, struct raft_out *out) {
-    if (m->type == RAFT_VOTE)
-        raft_vote(raft, m, out);
-    else if (is_from_leader(m->type))
-        raft_add_message(raft, out, RAFT_APPENDED, m->from)->flags = RAFT_REJECTED;
-}
-
-static bool campaign_is_asked_for(struct raft *raft, const struct raft_message *m,
-                                  struct raft_out *out) {
-    if (raft->role == RAFT_LEADER || !raft_has_vote(&raft->config, raft->self)) return false;
-    if (raft->leader && raft->leader != m->from) return false;
-    raft_campaign(raft, true, out);
-    return true;
+/* The sender of an older term learns of the current one from the response. */
+static void handle_older_term(struct raft *raft, const struct raft_message *m,
+                              struct raft_out *out) {
+    bool from_leader = m->type == RAFT_APPEND_ENTRIES || m->type == RAFT_INSTALL_SNAPSHOT ||
+                       m->type == RAFT_TIMEOUT_NOW;
+    if (from_leader)
+        raft_add_message(raft, out, RAFT_APPEND_ENTRIES_RESPONSE, m->from)
+            ->append_entries_response.rejected = 1;
 }
 
 static bool dispatch(struct raft *raft, const struct raft_message *m,
                      const struct raft_config *config, struct raft_out *out) {
     switch (m->type) {
-    case RAFT_VOTED: raft_voted(raft, m, out); return true;
-    case RAFT_APPEND: return raft_append(raft, m, config, out);
-    case RAFT_APPENDED: return raft_appended(raft, m, out);
-    case RAFT_CHUNK:
-        if (raft->role == RAFT_LEADER || (raft->leader && raft->leader != m->from)) return false;
-        raft_chunk(raft, m, out);
-        return true;
-    case RAFT_CHUNKED: {
-        int place = raft_place(&raft->config, m->from);
-        if (raft->role != RAFT_LEADER || place < 0) return false;
-        raft->peer[place].heard = 1;
-        out->chunk = true;
-        return true;
-    }
-    case RAFT_CAMPAIGN: return campaign_is_asked_for(raft, m, out);
+    case RAFT_REQUEST_VOTE_RESPONSE: raft_handle_request_vote_response(raft, m, out); return true;
+    case RAFT_APPEND_ENTRIES: return raft_handle_append_entries(raft, m, config, out);
+    case RAFT_APPEND_ENTRIES_RESPONSE: return raft_handle_append_entries_response(raft, m, out);
+    case RAFT_INSTALL_SNAPSHOT: return raft_handle_install_snapshot(raft, m, out);
+    case RAFT_INSTALL_SNAPSHOT_RESPONSE: return raft_handle_install_snapshot_response(raft, m, out);
+    case RAFT_TIMEOUT_NOW: return raft_handle_timeout_now(raft, m, out);
     default: return false;
     }
 }
 
+static bool is_pre_vote(const struct raft_message *m) {
+    return (m->type == RAFT_REQUEST_VOTE && m->request_vote.pre_vote) ||
+           (m->type == RAFT_REQUEST_VOTE_RESPONSE && m->request_vote_response.pre_vote);
+}
+
 bool raft_receive(struct raft *raft, const struct raft_message *m, const struct raft_config *config,
                   struct raft_out *out) {
-    bool sound = m->type && m->type < RAFT_TYPES && m->from && m->from != raft->self &&
+    bool sound = m->type && m->type < RAFT_MESSAGE_TYPES && m->from && m->from != raft->self &&
                  m->to == raft->self && m->term <= RAFT_TERM_MAX;
-    bool sounding = (m->type == RAFT_VOTE || m->type == RAFT_VOTED) && m->flags & RAFT_PRE;
-    if (!sound || (!m->term && !sounding)) return false; /* before the first term all only sound */
-    if (m->type == RAFT_VOTE) { /* a higher term is not always taken: see there */
-        raft_vote(raft, m, out);
+    if (!sound || (!m->term && !is_pre_vote(m))) return false; /* term 0 has pre-votes only */
+    /* Terms are finite, and one that nobody can have reached would use them up.  A member that is
+     * new has nothing to compare with. */
+    if (raft->term && m->term > raft->term + RAFT_TERM_JUMP_MAX) return false;
+    if (m->type == RAFT_REQUEST_VOTE) { /* a higher term is not always adopted: see there */
+        raft_handle_request_vote(raft, m, out);
     } else if (m->term < raft->term) {
-        set_right(raft, m, out);
+        handle_older_term(raft, m, out);
     } else {
-        if (m->term > raft->term) raft_follow(raft, m->term, 0, out);
+        if (m->term > raft->term) raft_become_follower(raft, m->term, 0, out);
         sound = dispatch(raft, m, config, out);
     }
-    raft_check(raft);
+    raft_check_invariants(raft);
     return sound;
 }
 
-/* ---- What always holds ---- */
+/* ---- Invariants ---- */
 
-void raft_check(const struct raft *raft) {
-    /* 1. What is in a snapshot is decided; what is decided or durable is in the log. */
-    cv_assert(raft->base <= raft->committed && raft->committed <= raft->last);
-    cv_assert(raft->base <= raft->saved && raft->saved <= raft->last);
-    /* 2. What a leader is known to have is in the log, and all that is decided is. */
-    cv_assert(raft->committed <= raft->agreed && raft->agreed <= raft->last);
+void raft_check_invariants(const struct raft *raft) {
+    /* 1. A snapshot holds what is committed; what is committed or durable is in the log. */
+    cv_assert(raft->snapshot_index <= raft->commit_index);
+    cv_assert(raft->commit_index <= raft->last_index);
+    cv_assert(raft->snapshot_index <= raft->durable_index);
+    cv_assert(raft->durable_index <= raft->last_index);
+    /* 2. What is verified to be the leader's is in the log, and includes what is committed. */
+    cv_assert(raft->commit_index <= raft->verified_index);
+    cv_assert(raft->verified_index <= raft->last_index);
     /* 3. Terms grow along the log, and none is newer than the current one. */
-    cv_assert((raft->runs > 0) == (raft->last > raft->base));
+    cv_assert(raft->runs == 0 || raft->last_index > raft->snapshot_index);
     for (uint32_t i = 0; i < raft->runs; i++) {
         const struct raft_run *run = &raft->run[i], *before = run - 1;
         cv_assert(i ? run->first > before->first && run->term > before->term
-                    : run->first == raft->base + 1 && run->term >= raft->base_term);
-        cv_assert(run->first <= raft->last && run->term <= raft->term);
+                    : run->first > raft->snapshot_index &&
+                          run->term >= raft_term_at(raft, run->first - 1));
+        cv_assert(run->first <= raft->last_index && run->term <= raft->term);
     }
-    /* 4. A leader leads itself, in a term that it voted for itself in, from an entry of its own. */
+    /* 4. A leader voted for itself, and its last entry is of its term; no member whose vote is
+     * withheld stands for election. */
     bool leads = raft->role == RAFT_LEADER;
-    cv_assert(leads == (raft->leader == raft->self) && (!leads || raft->vote == raft->self));
-    cv_assert(!leads || raft_term_of(raft, raft->last) == raft->term);
-    /* 5. Nobody is known to have more than there is, and who is sent to has what comes before. */
+    cv_assert(leads == (raft->leader == raft->self) && (!leads || raft->voted_for == raft->self));
+    cv_assert(!leads || raft_term_at(raft, raft->last_index) == raft->term);
+    cv_assert(!raft->vote_withheld || raft->role == RAFT_FOLLOWER);
+    /* 5. matchIndex < nextIndex <= last + 1, and entries to be sent are in the log. */
     for (uint32_t i = 0; leads && i < raft->config.count; i++) {
         const struct raft_peer *peer = &raft->peer[i];
         if (raft->config.at[i].id == raft->self) continue;
-        cv_assert(peer->match < peer->next && peer->next <= raft->last + 1);
-        cv_assert(peer->mode == RAFT_SNAPSHOT || peer->next > raft->base);
+        cv_assert(peer->match_index < peer->next_index);
+        cv_assert(peer->next_index <= raft->last_index + 1);
+        cv_assert(peer->mode == RAFT_SNAPSHOT || peer->next_index > raft->snapshot_index);
     }
-    /* 6. A round is answered after it has begun; nothing is pledged that is not there. */
-    cv_assert(raft->confirmed <= raft->round);
-    cv_assert(!leads || raft->pledge <= raft->last);
+    /* 6. A round is confirmed after it has begun; a pledge is about entries in the log. */
+    cv_assert(raft->confirmed_round <= raft->round);
+    cv_assert(!leads || raft->pledge <= raft->last_index);
 }

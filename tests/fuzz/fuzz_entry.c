@@ -1,5 +1,5 @@
-/* Any bytes as entries of the log, each behind its size in two bytes: what is an entry is applied,
- * and the tree stays one.
+/* Any bytes as entries of the log, each after its size in two bytes: valid entries are applied, and
+ * the tree stays consistent.
  *
  *   make fuzz F=entry */
 #include "fuzz_tree.h"
@@ -11,7 +11,7 @@ static void open_session(struct tree *tree, int64_t id) {
     cv_assert(fuzz_apply(tree, id, ZK_OP_CREATE_SESSION, zk_in_of(body, sizeof body)) == ZK_OK);
 }
 
-/* What was read is what is stored again. */
+/* An entry is stored as it was read. */
 static void check_entry(struct zk_in raw, const struct tree_entry *entry) {
     size_t size = tree_entry_size(entry);
     unsigned char *stored = malloc(size);
@@ -27,7 +27,7 @@ static void apply(struct tree *tree, struct zk_in raw) {
     struct zk_in in = raw;
     if (!tree_read_entry(&in, &entry)) return;
     check_entry(raw, &entry);
-    /* Sessions have ids that are no marks of nodes: whoever makes them sees to that. */
+    /* The server never gives a session an id that is a mark of nodes. */
     if (entry.op == ZK_OP_CREATE_SESSION) entry.session &= INT64_C(0x7fffffffffffffff);
     if (entry.op == ZK_OP_CREATE_SESSION && !entry.session) return;
     uint32_t nodes = tree->nodes;

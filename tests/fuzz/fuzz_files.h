@@ -29,7 +29,7 @@ static void fuzz_leave(void) {
     rmdir(fuzz_path);
 }
 
-/* The one file that is in the directory then. */
+/* Writes the only file of the directory. */
 static inline void fuzz_file(const char *name, const void *bytes, size_t size) {
     if (fuzz_directory < 0) {
         cv_assert(mkdtemp(fuzz_path));

@@ -1,8 +1,8 @@
-/* Any bytes as files of a ZooKeeper server: what is read from them is a tree that can be saved and
- * loaded again, which is what a server does with it.  The first byte says what the others are; with
- * checksums on them few would get anywhere, so the parts inside come without, too. */
+/* Any bytes as files of a ZooKeeper server: if they are accepted, the tree can be saved and loaded
+ * again, as a server does.  The first byte chooses the kind of file; as few inputs have valid
+ * checksums, the parts inside are tried without them, too. */
 #include "base/assert.h"
-#include "store/import.h"
+#include "service/store/internal.h"
 
 enum { SNAPSHOT, SNAPSHOT_BODY, LOG, TRANSACTIONS, KINDS };
 

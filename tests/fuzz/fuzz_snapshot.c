@@ -1,11 +1,11 @@
-/* Any bytes as a snapshot: what is read is bounded by what was asked for, and a bad end is told of.
+/* Any bytes as a snapshot: reads stay within their bounds, and a bad end is reported.
  *
- * When the first byte is odd, the checksum of the header is put right, which would hide everything
- * behind it.
+ * When the first byte is odd, the checksum of the header is corrected, which would hide everything
+ * after it.
  *
  *   make fuzz F=snapshot */
 #include "fuzz_files.h"
-#include "raft/snapshot.h"
+#include "service/log/snapshot.h"
 
 enum { HEADER = 40, MOST = 1 << 22 };
 

@@ -1,9 +1,9 @@
-/* What must be true of any tree, whatever was done to it. */
+/* The invariants of any tree. */
 #ifndef CV_FUZZ_TREE_H
 #define CV_FUZZ_TREE_H
 
 #include "base/assert.h"
-#include "tree/tree.h"
+#include "service/tree/tree.h"
 
 static inline int fuzz_write(void *context, const void *bytes, size_t size) {
     bytes_add(context, bytes, size);
@@ -18,7 +18,7 @@ static inline int fuzz_read(void *context, void *bytes, size_t size) {
     return 0;
 }
 
-/* Its nodes are found by their paths, and what is kept beside them agrees with them. */
+/* Nodes are found by their paths, and counters and sessions agree with them. */
 static inline void fuzz_check_tree(const struct tree *tree) {
     uint32_t nodes = 0, ephemerals = 0, up;
     int64_t bytes = 0;
@@ -54,7 +54,7 @@ static inline void fuzz_check_image(const struct tree *tree) {
     bytes_close(&again);
 }
 
-/* Asks for all that can be read of every node, as nobody in particular. */
+/* Reads everything of every node, without an identity. */
 static inline void fuzz_read_all(struct tree *tree) {
     static const int32_t ops[] = {ZK_OP_EXISTS,  ZK_OP_GET_DATA,     ZK_OP_GET_CHILDREN2,
                                   ZK_OP_GET_ACL, ZK_OP_GET_CHILDREN, ZK_OP_GET_ALL_CHILDREN_NUMBER};
@@ -73,13 +73,13 @@ static inline void fuzz_read_all(struct tree *tree) {
     bytes_close(&reply);
 }
 
-/* Applies an entry of the server's own. */
+/* Applies an internal entry of the server. */
 static inline int32_t fuzz_apply(struct tree *tree, int64_t session, int32_t op,
                                  struct zk_in body) {
     struct tree_entry entry = {
         .time = 5, .session = session, .rules = TREE_EXTENDED_TYPES, .op = op, .body = body};
     struct bytes reply = {0};
-    int32_t err = tree_apply(tree, tree->zxid + 1, &entry, &reply);
+    int32_t err = tree_apply(tree, tree->zxid, &entry, &reply);
     bytes_close(&reply);
     return err;
 }

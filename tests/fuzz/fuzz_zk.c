@@ -1,10 +1,10 @@
-/* Any bytes as any record of ZooKeeper's clients: what decodes is taken apart, written again, and
- * must come out as it came in.
+/* Any bytes as any record of ZooKeeper's client protocol: records that decode are encoded again,
+ * and the bytes must be the same.
  *
  *   clang -g -O1 -fsanitize=fuzzer,address,undefined -Isrc -D_GNU_SOURCE -o fuzz_zk \
- *       tests/fuzz/fuzz_zk.c src/zk/[a-z]*.c src/base/assert.c */
+ *       tests/fuzz/fuzz_zk.c src/wire/zk/[a-z]*.c src/base/assert.c */
 #include "base/assert.h"
-#include "zk/zk.h"
+#include "wire/zk/zk.h"
 
 union any {
     max_align_t align;
@@ -13,7 +13,7 @@ union any {
     struct zk_connect_request connect;
 };
 
-/* A truth may come as any byte but zero and leaves as 1; all else stays. */
+/* A bool may be any byte but zero, and is written as 1; everything else stays. */
 static void same(const struct bytes *out, const unsigned char *from, size_t size) {
     cv_assert(out->used == size);
     for (size_t i = 0; i < size; i++)
@@ -92,8 +92,8 @@ static void try_record(const struct zk_record *record, struct zk_in in) {
     bytes_close(&out);
 }
 
-/* Headers hold an error that nobody looks at in a request, so sizes are compared, and what the
- * written one reads as. */
+/* The error in the header of a request is ignored, so only sizes and decoded values are compared.
+ */
 static void try_multi(struct zk_in in, int32_t opcode) {
     const unsigned char *begin = in.at;
     struct bytes out = {0}, again = {0};

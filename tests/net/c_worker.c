@@ -1,4 +1,4 @@
-// Debian's C client at work while servers fail: reads behind a sync, writes and changes by version,
+// Debian's C client at work while servers fail: reads after a sync, writes and changes by version,
 // each printed as a line for `conclave history`, until standard input ends.
 //   c_worker HOSTS NAME TIMEOUT_MS KEY...
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 #include <zookeeper/zookeeper.h>
 
-enum { VALUE_MOST = 64, LIFE_MOST_S = 3600, PATIENCE_S = 40, REST_US = 100000 };
+enum { VALUE_MAX = 64, RUN_MAX_S = 3600, SYNC_TIMEOUT_S = 300, PAUSE_US = 100000 };
 
 struct worker {
     const char *hosts, *name;
@@ -57,7 +57,7 @@ static bool sync_first(struct worker *w, const char *key) {
     struct timespec end;
     if (zoo_async(w->zh, key, synced, w) != ZOK) return false;
     clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += PATIENCE_S;
+    end.tv_sec += SYNC_TIMEOUT_S;
     if (sem_timedwait(&w->synced, &end) != 0) exit(3);
     return w->sync_result == ZOK;
 }
@@ -68,7 +68,7 @@ static void begin_line(const struct worker *w, const char *key, const char *op, 
 }
 
 static void read_register(struct worker *w, const char *key) {
-    char value[VALUE_MOST];
+    char value[VALUE_MAX];
     int size = sizeof value;
     struct Stat stat;
     long long start = now_ns();
@@ -79,7 +79,7 @@ static void read_register(struct worker *w, const char *key) {
 }
 
 static void write_register(struct worker *w, const char *key, bool by_version) {
-    char value[VALUE_MOST];
+    char value[VALUE_MAX];
     struct Stat stat = {.version = -1};
     int expected = -1;
     if (by_version) {
@@ -96,7 +96,8 @@ static void write_register(struct worker *w, const char *key, bool by_version) {
     if (result == ZOK) printf(", \"version\": %d, \"end\": %lld", stat.version, now_ns());
     if (result == ZBADVERSION) printf(", \"result\": \"bad_version\", \"end\": %lld", now_ns());
     printf("}\n");
-    if (result != ZOK && result != ZBADVERSION) usleep(REST_US); // few of them make a history clear
+    if (result != ZOK && result != ZBADVERSION)
+        usleep(PAUSE_US); // few of them: each makes the history harder to judge
 }
 
 static bool told_to_end(void) {
@@ -107,9 +108,9 @@ static bool told_to_end(void) {
 int main(int count, char **words) {
     if (count < 5) return 2;
     struct worker w = {.hosts = words[1], .name = words[2], .timeout_ms = atoi(words[3])};
-    time_t end = time(NULL) + LIFE_MOST_S;
+    time_t end = time(NULL) + RUN_MAX_S;
     zoo_set_debug_level(0);
-    setlinebuf(stdout); // who waits for answers sees them
+    setlinebuf(stdout); // the test counts the answers
     sem_init(&w.synced, 0, 0);
     while (!told_to_end() && time(NULL) < end) {
         const char *key = words[4 + rand_r(&w.seed) % (count - 4)];

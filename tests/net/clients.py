@@ -1,5 +1,5 @@
 """The tests of real clients that one server has to pass, through a follower of an ensemble: kazoo, the C client
-($C_CLIENT) and the original's command line."""
+($C_CLIENT) and ZooKeeper's command line."""
 import os
 import subprocess
 import sys
@@ -23,7 +23,7 @@ def pass_all(directory, command, but=()):
 
 
 def kazoo(directory):
-    # one waits long for an expiration, and one asks for the words of a server alone
+    # one waits long for an expiry, and one expects the answers of a standalone server
     pass_all(directory, [sys.executable, f"{WIRE}/kazoo_basic.py"], but=["session_expires", "server_words"])
 
 

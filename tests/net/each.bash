@@ -1,22 +1,30 @@
 # Sourced by suites of ensembles.
 
+# is_whole: nothing is left out.  With TESTS_EVERY=6 every sixth test of each program is tried, and another one with the
+# next TESTS_FROM.
+is_whole() { [ "${TESTS_EVERY:-1}" -eq 1 ]; }
+
+# part NAME...: those that are tried.
+part() { printf '%s\n' "$@" | awk -v every="${TESTS_EVERY:-1}" -v from="${TESTS_FROM:-0}" 'NR % every == from % every'; }
+
 # each_of PROGRAM...: every test of these programs of tests/net is a check of its own.  They wait more than they
-# work: AT_ONCE of them run beside each other.
+# work, so AT_ONCE of them run at the same time.
 each_of() {
     local program name names reports=$WORK/reports
     mkdir -p "$reports"
     for program in "$@"; do
         names=$(/usr/bin/python3 "tests/net/$program.py" --list) || names=
         check "$program: has tests" test -n "$names"
-        for name in $names; do
+        for name in $(part $names); do
             while [ "$(jobs -rp | wc -l)" -ge "${AT_ONCE:-2}" ]; do wait -n; done
-            check "$program: $name" timeout $((100 + 6 * ${TURNS:-0})) /usr/bin/python3 "tests/net/$program.py" \
+            check "$program: $name" timeout $((LIMIT + 20 * ${FAULTS:-0})) /usr/bin/python3 "tests/net/$program.py" \
                 "$name" >"$reports/$program.$name" &
         done
     done
     wait
-    cat "$reports"/*
-    FAILURES=$((FAILURES + $(cat "$reports"/* | grep -c '^FAILED ')))
+    find "$reports" -type f -exec cat {} + >"$WORK/report"
+    cat "$WORK/report"
+    FAILURES=$((FAILURES + $(grep -c '^FAILED ' "$WORK/report")))
 }
 
 # compile_client FROM TO: a program of the C client.

@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -20,18 +21,105 @@ from kazoo.retry import KazooRetry
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../wire"))
 
-PATIENCE = 20  # seconds that nothing here may need; only what is broken waits so long
-# Sessions may be short; the rest is as it comes.
-SETTINGS = ["--set", "tickTime=200", "--set", "maxSessionTimeout=60000"]
+import raw  # noqa: E402
+from patience import TIMEOUT_S  # noqa: E402
+
+# Sessions may be short or very long; everything else has its default.
+SETTINGS = ["--set", "tickTime=200", "--set", "maxSessionTimeout=600000"]
 
 
-def eventually(condition, what, patience=PATIENCE):
-    """Waits until it holds, and returns what it returned."""
-    deadline = time.monotonic() + patience
+def eventually(condition, what, timeout_s=TIMEOUT_S):
+    """Waits until the condition holds, and returns its value."""
+    deadline = time.monotonic() + timeout_s
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {patience} s: {what}"
+        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
         time.sleep(0.005)
     return found
+
+
+def trim(members, write, names=("log.0000000000000001",)):
+    """Writes until those members have removed these files of their logs.  They do so after their second snapshot, and
+    on a busy machine one snapshot may be made for as many writes as make several on an idle one."""
+    def is_trimmed():
+        write()
+        return not any(set(names) & set(os.listdir(member.directory)) for member in members)
+    eventually(is_trimmed, "the log is trimmed")
+
+
+def connect(address, *arguments, **options):
+    """A client of a server that serves, or will soon: on a busy machine it may be without a leader for a moment."""
+    def attempt():
+        try:
+            return raw.Client(address, *arguments, **options)
+        except raw.Lost:
+            return None
+    return eventually(attempt, f"{address} takes a client")
+
+
+def without_election(ensemble, attempt, what, among=None):
+    """Whether the attempt causes an election.  A machine that is too busy may cause one as well, so one attempt of
+    several without any is enough."""
+    for _ in range(10):
+        view = ensemble.leader(among).follows()
+        attempt()
+        if ensemble.leader(among).follows() == view:
+            return
+    raise AssertionError(what)
+
+
+def longer_and_longer(test):
+    """Calls it with longer and longer timeouts of sessions, in ms, until it returns whether it could keep its session
+    alive: on a busy machine it may come to its pings too late."""
+    for timeout in (1000, 2000, 4000, 8000, 16000, 32000):
+        if test(timeout):
+            return
+    raise AssertionError("too late for every timeout")
+
+
+class Traveller:
+    """A client that pings, and goes to another server when its own does not answer or disconnects it, for as long as
+    its session lasts (raw.Refused)."""
+
+    def __init__(self, servers, timeout):
+        self.servers, self.timeout = servers, timeout
+        self.client = connect(servers[0].address, timeout)
+        self.latest = time.monotonic()
+        self.late = 0
+
+    def was_late(self):
+        """It came to a ping, or to another server, so late that this may have cost its session."""
+        return self.late > self.timeout / 8000
+
+    def note(self, allowed):
+        now = time.monotonic()
+        self.late = max(self.late, now - self.latest - allowed)
+        self.latest = now
+
+    def rest_and_ping(self):
+        third = self.timeout / 3000
+        time.sleep(third)
+        self.note(third)
+        try:
+            self.client.socket.settimeout(third)
+            self.client.call(raw.PING)
+            self.latest = time.monotonic()
+        except raw.Lost:
+            self.latest = time.monotonic()
+            self.move()
+            self.note(0)
+        self.client.socket.settimeout(TIMEOUT_S)
+
+    def move(self):
+        for number in range(1000):
+            server = self.servers[(1 + number) % len(self.servers)]
+            try:
+                old = self.client
+                self.client = raw.Client(server.address, self.timeout, old.session, old.password, old.zxid)
+                old.drop()
+                return
+            except raw.Lost:
+                time.sleep(0.02)
+        raise AssertionError("no server takes it")
 
 
 def raises(error, call, *arguments, **options):
@@ -48,8 +136,28 @@ def own_host():
     return f"127.{64 + (pid >> 16 & 63)}.{pid >> 8 & 255}.{pid & 255}"
 
 
+def free_ports(count):
+    """The first of so many ports in a row that nobody uses."""
+    for first in range(20000 + os.getpid() % 1000 * 10, 30000, count):
+        try:
+            for port in range(first, first + count):
+                with socket.socket() as one:
+                    one.bind(("127.0.0.1", port))
+            return first
+        except OSError:
+            pass
+    raise AssertionError("no port is free")
+
+
+def write_key(path, secret):
+    with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+        file.write(secret)
+    return path
+
+
 class Member:
-    """One server: its data and its addresses, over several lives."""
+    """One server: its data and its addresses, over several incarnations.  The servers of a test share a key, unless
+    their options say otherwise."""
 
     def __init__(self, number, host, directory, options, prefix):
         self.number = number
@@ -58,16 +166,20 @@ class Member:
         self.directory = f"{directory}/data{number}"
         self.errors = f"{directory}/errors{number}"
         self.options = list(options)
+        self.key = write_key(f"{directory}/shared-key", "the secret of all servers here\n")
         self.prefix = prefix
+        self.program = os.environ["CONCLAVE"]
         self.ensemble = ""
-        self.life_at = 0  # where what it said in this life begins
+        self.log_start = 0  # where the log of this incarnation begins
         self.process = None
 
     def spawn(self):
-        self.life_at = os.path.getsize(self.errors) if os.path.exists(self.errors) else 0
-        command = [*self.prefix, "setpriv", "--pdeathsig", "KILL"]  # whatever ends this test ends it
-        command += [os.environ["CONCLAVE"], "serve", "--id", str(self.number), "--ensemble", self.ensemble]
+        self.log_start = os.path.getsize(self.errors) if os.path.exists(self.errors) else 0
+        command = [*self.prefix, "setpriv", "--pdeathsig", "KILL"]  # it ends with this test
+        command += [self.program, "serve", "--id", str(self.number), "--ensemble", self.ensemble]
         command += ["--listen", self.address, "--http", "off", "--data", self.directory]
+        if not any(option == "--insecure" or option.startswith("--peer-") for option in self.options):
+            command += ["--peer-key", self.key]
         self.process = subprocess.Popen(
             [*command, *SETTINGS, *self.options], text=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=open(self.errors, "a"))
@@ -75,7 +187,7 @@ class Member:
     def start(self):
         self.spawn()
         line = self.process.stdout.readline()
-        assert line.startswith("conclave: serving clients"), f"server {self.number}: {self.said()}"
+        assert line.startswith("conclave: serving clients"), f"server {self.number}: {self.log()}"
         return self
 
     def send(self, number):
@@ -87,7 +199,7 @@ class Member:
 
     def end(self):
         """Waits for its end: the exit status."""
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT_S)
         self.process.stdout.close()
         status, self.process = self.process.returncode, None
         return status
@@ -95,23 +207,23 @@ class Member:
     def runs(self):
         return self.process is not None and self.process.poll() is None
 
-    def said(self):
+    def log(self):
         with open(self.errors, errors="replace") as file:
-            file.seek(self.life_at)
+            file.seek(self.log_start)
             return file.read()
 
     def follows(self):
-        """The term it is in and who leads it, 0 for nobody, by what it said last."""
-        found = re.findall(r"(no leader|(?:leading|following) leader=(\d+)) term=(\d+)", self.said())
+        """Its term and the leader of that term, 0 for none, by its log."""
+        found = re.findall(r"(has no leader|(?:was elected|follows a) leader leader=(\d+)) term=(\d+)", self.log())
         return (int(found[-1][2]), int(found[-1][1] or 0)) if found else (0, 0)
 
 
 class Ensemble:
-    def __init__(self, directory, count=3, options=(), hosts=None, prefixes=None):
+    def __init__(self, directory, count=3, options=(), hosts=None, prefixes=None, kind=Member):
         host = own_host()
         hosts = hosts or [host] * count
         prefixes = prefixes or [()] * count
-        self.members = [Member(i + 1, hosts[i], directory, options, prefixes[i]) for i in range(count)]
+        self.members = [kind(i + 1, hosts[i], directory, options, prefixes[i]) for i in range(count)]
         for member in self.members:
             member.ensemble = ",".join(f"{m.number}={m.peer}" for m in self.members)
         self.clients = []
@@ -121,7 +233,7 @@ class Ensemble:
             member.spawn()
         for member in self.members:
             line = member.process.stdout.readline()
-            assert line.startswith("conclave: serving clients"), f"server {member.number}: {member.said()}"
+            assert line.startswith("conclave: serving clients"), f"server {member.number}: {member.log()}"
         self.leader()
         return self
 
@@ -129,7 +241,7 @@ class Ensemble:
         return [member for member in self.members if member.runs()]
 
     def leader(self, among=None):
-        """Who leads all of them, when all that run (or those that are given) agree."""
+        """The leader, when all servers that run (or the given ones) agree on it."""
         among = among or self.running()
 
         def agreed():
@@ -141,25 +253,26 @@ class Ensemble:
         leader = self.leader()
         return [member for member in self.running() if member is not leader]
 
-    def client(self, *members, timeout=20, **options):
-        """A kazoo client that knows these servers and tries them in this order."""
+    def client(self, *members, timeout=60, **options):
+        """A kazoo client that tries these servers in this order.  It takes a third of the timeout without an answer
+        for a connection that is lost."""
         hosts = ",".join(member.address for member in members or self.members)
         retry = KazooRetry(max_tries=-1, delay=0.02, backoff=2, max_delay=0.3)
         zk = KazooClient(hosts, timeout=timeout, randomize_hosts=False, connection_retry=retry, **options)
         self.clients.append(zk)
-        zk.start(timeout=PATIENCE)
+        zk.start(timeout=TIMEOUT_S)
         return zk
 
     def stop(self):
-        """All that is left; a server that fell by itself is a failure of the test."""
+        """Ends everything; a server that has ended by itself fails the test."""
         for zk in self.clients:
             zk.stop()
             zk.close()
-        fallen = [m for m in self.members if m.process is not None and not m.runs()]
+        crashed = [m for m in self.members if m.process is not None and not m.runs()]
         for member in self.running():
             member.send(signal.SIGCONT)
             member.kill()
-        assert not fallen, "\n".join(f"server {m.number} fell: {m.said()[-1500:]}" for m in fallen)
+        assert not crashed, "\n".join(f"server {m.number} crashed: {m.log()[-1500:]}" for m in crashed)
 
 
 def main(tests):
@@ -169,8 +282,8 @@ def main(tests):
         print("\n".join(names))
         return
     (name,) = sys.argv[1:]
-    turns = int(os.environ.get("TURNS", "0"))
-    faulthandler.dump_traceback_later(4 * PATIENCE + 6 * turns, exit=True)
+    faults = int(os.environ.get("FAULTS", "0"))
+    faulthandler.dump_traceback_later(2.5 * TIMEOUT_S + 20 * faults, exit=True)
     logging.basicConfig(level=logging.CRITICAL)
     with tempfile.TemporaryDirectory(dir=os.environ["WORK"], prefix=name) as directory:
         try:
@@ -181,7 +294,7 @@ def main(tests):
 
 
 def show(directory):
-    """What the servers said, for whoever looks at a failed test."""
+    """The end of each server's log, for a test that failed."""
     for entry in sorted(os.listdir(directory)):
         if entry.startswith("errors"):
             with open(f"{directory}/{entry}", errors="replace") as file:

@@ -1,8 +1,8 @@
-"""Clients at work while servers fail, and what they were told, for `conclave history` to judge.
+"""Clients at work while servers fail, and the histories of their requests, for `conclave history` to judge.
 
-Registers are nodes that are read, written and changed by version.  Reads behind a sync have to be
-linearizable, plain ones sequentially consistent: the former and all writes go into one history, everything
-goes into another.  Locks are kazoo's recipe.  What was not answered is noted without an end."""
+Registers are nodes that are read, written and changed by version.  Reads after a sync have to be
+linearizable, plain ones sequentially consistent: the former and all writes go into the strong history,
+everything goes into another.  Locks are kazoo's recipe.  A request without an answer has no end."""
 import json
 import os
 import random
@@ -12,7 +12,7 @@ import time
 
 from kazoo import exceptions as error
 
-from ensemble import PATIENCE, eventually
+from ensemble import TIMEOUT_S, eventually
 
 UNANSWERED = (error.ConnectionLoss, error.SessionExpiredError, error.ConnectionClosedError,
               error.OperationTimeoutError)
@@ -37,13 +37,13 @@ class History:
     def judge(self, *options):
         self.file.flush()
         command = [os.environ["CONCLAVE"], "history", *options, self.path]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=2 * PATIENCE)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=2 * TIMEOUT_S)
         assert done.returncode == 0, f"{' '.join(command)}: {done.stdout}{done.stderr}"
         return done.stdout
 
 
 class Worker(threading.Thread):
-    """A client that works until it is told to stop.  What it must not be told makes it fail."""
+    """A client that works until it is told to stop.  An answer that must not come makes it fail."""
 
     def __init__(self, load, name, zk):
         super().__init__(name=name, daemon=True)
@@ -54,14 +54,14 @@ class Worker(threading.Thread):
     def run(self):
         try:
             while not self.load.ended:
-                self.turn()
+                self.step()
                 time.sleep(self.chance.uniform(0, 0.008))
         except Exception as problem:
             self.trouble = problem
 
 
 class Registers(Worker):
-    def turn(self):
+    def step(self):
         key = self.chance.choice(KEYS)
         kind = self.chance.choice(["read", "plain", "cas", "cas", "write"])
         client = f"{self.name} {self.zk.client_id[0]:x}" if self.zk.client_id else self.name
@@ -81,7 +81,7 @@ class Registers(Worker):
         noted.update(op="read", value=data.decode(), version=stat.version, end=time.monotonic_ns())
         self.load.all.add(**noted)
         if not plain or self.load.linearizable:
-            self.load.fresh.add(**noted)
+            self.load.strong.add(**noted)
 
     def write(self, noted, kind):
         value = f"{self.name}.{self.load.next_number()}"
@@ -97,22 +97,22 @@ class Registers(Worker):
             noted.update(result="bad_version", end=time.monotonic_ns())
         except UNANSWERED:
             if kind == "cas" and version < 0:
-                return  # nothing was asked for
+                return  # nothing was sent
         self.load.all.add(**noted)
-        self.load.fresh.add(**noted)
+        self.load.strong.add(**noted)
 
 
 class Locker(Worker):
-    """Takes the lock, holds it for a moment, gives it back; each time as another client of the history."""
+    """Acquires the lock, holds it for a moment, releases it; each time as another client of the history."""
 
-    def turn(self):
+    def step(self):
         client = f"{self.name}.{self.load.next_number()}"
         began = time.monotonic_ns()
         noted = {"client": client, "key": LOCK, "start": began}
         session = self.zk.client_id
         lock = self.zk.Lock(LOCK, client)
         try:
-            taken = lock.acquire(timeout=PATIENCE)
+            taken = lock.acquire(timeout=TIMEOUT_S)
             token = int(lock.node[-10:])
             ended = time.monotonic_ns()
         except (*UNANSWERED, error.LockTimeout):
@@ -120,7 +120,7 @@ class Locker(Worker):
         if not taken or session != self.zk.client_id:
             self.load.locks.add(**noted, op="acquire")
             self.load.locks.add(**noted, op="release")
-            self.zk.retry(self.give_back, lock)
+            self.zk.retry(self.release_late, lock)
             return
         self.load.locks.add(**noted, op="acquire", token=token, end=ended)
         time.sleep(self.chance.uniform(0, 0.004))
@@ -136,7 +136,7 @@ class Locker(Worker):
         self.load.locks.add(**noted, op="release")
 
     @staticmethod
-    def give_back(lock):
+    def release_late(lock):
         lock.is_acquired = lock.is_acquired or bool(lock.node)
         lock.release()
 
@@ -147,9 +147,9 @@ class Load:
     def __init__(self, ensemble, directory, registers=3, lockers=2, c_clients=1, timeout=20,
                  linearizable=False):
         self.ensemble, self.timeout = ensemble, timeout
-        self.linearizable = linearizable  # plain reads have to be, too
+        self.linearizable = linearizable  # plain reads have to be linearizable, too
         self.all = History(f"{directory}/all.jsonl")
-        self.fresh = History(f"{directory}/fresh.jsonl")
+        self.strong = History(f"{directory}/strong.jsonl")
         self.locks = History(f"{directory}/locks.jsonl")
         self.mutex = threading.Lock()
         self.number = 0
@@ -168,21 +168,21 @@ class Load:
         for key in KEYS:
             zk.create(key, b"first")
             self.all.add(op="initial", key=key, value="first", version=0)
-            self.fresh.add(op="initial", key=key, value="first", version=0)
+            self.strong.add(op="initial", key=key, value="first", version=0)
 
-    def client(self, place):
+    def client(self, index):
         members = self.ensemble.members
-        place %= len(members)
-        return self.ensemble.client(*members[place:], *members[:place], timeout=self.timeout)
+        index %= len(members)
+        return self.ensemble.client(*members[index:], *members[:index], timeout=self.timeout)
 
-    def start_c_client(self, place):
+    def start_c_client(self, index):
         hosts = ",".join(member.address for member in self.ensemble.members)
         command = ["setpriv", "--pdeathsig", "KILL", os.environ["C_WORKER"]]
-        command += [hosts, f"c{place}", str(int(self.timeout * 1000)), *KEYS]
-        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=open(self.c_lines(place), "w"))
+        command += [hosts, f"c{index}", str(int(self.timeout * 1000)), *KEYS]
+        return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=open(self.c_lines(index), "w"))
 
-    def c_lines(self, place):
-        return f"{self.directory}/c{place}.jsonl"
+    def c_lines(self, index):
+        return f"{self.directory}/c{index}.jsonl"
 
     def next_number(self):
         with self.mutex:
@@ -190,33 +190,33 @@ class Load:
             return self.number
 
     def progress(self):
-        """How many answers there have been."""
-        return self.fresh.known + self.locks.known
+        """The number of answers so far."""
+        return self.strong.known + self.locks.known
 
     def finish(self):
-        """Ends the work, when all have had a share in it, and judges it."""
-        for place in range(len(self.c_clients)):
-            eventually(lambda place=place: self.c_answers(place) > 20, "the C client gets answers")
+        """Ends the work, when each client has had answers, and judges it."""
+        for index in range(len(self.c_clients)):
+            eventually(lambda index=index: self.c_answers(index) > 20, "the C client gets answers")
+        eventually(lambda: self.strong.known > 60 and self.locks.known > 10, "there is something to judge")
         self.ended = True
         for worker in self.workers:
-            worker.join(2 * PATIENCE)
+            worker.join(2 * TIMEOUT_S)
             assert not worker.is_alive(), f"{worker.name} waits for an answer"
             assert worker.trouble is None, f"{worker.name}: {worker.trouble!r}"
-        for place, process in enumerate(self.c_clients):
-            process.communicate(timeout=2 * PATIENCE)
+        for index, process in enumerate(self.c_clients):
+            process.communicate(timeout=2 * TIMEOUT_S)
             assert process.returncode == 0, f"a C client ended with {process.returncode}"
-            self.take_c_lines(place)
-        print(self.fresh.judge(), self.all.judge("--sequential"), self.locks.judge())
-        assert self.fresh.known > 60 and self.locks.known > 10, (self.fresh.known, self.locks.known)
+            self.take_c_lines(index)
+        print(self.strong.judge(), self.all.judge("--sequential"), self.locks.judge())
 
-    def c_answers(self, place):
-        with open(self.c_lines(place)) as file:
+    def c_answers(self, index):
+        with open(self.c_lines(index)) as file:
             return sum('"end"' in line for line in file)
 
-    def take_c_lines(self, place):
-        with open(self.c_lines(place)) as file:
+    def take_c_lines(self, index):
+        with open(self.c_lines(index)) as file:
             lines = [json.loads(line) for line in file]
         assert sum("end" in line for line in lines) > 20, "a C client did nothing"
         for line in lines:
             self.all.add(**line)
-            self.fresh.add(**line)
+            self.strong.add(**line)

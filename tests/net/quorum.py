@@ -1,4 +1,4 @@
-"""A server that has lost the others: it refuses writes, and lets those read who asked for that."""
+"""A server without a quorum: it refuses writes, and serves reads to clients that asked for read-only mode."""
 import json
 import socket
 import urllib.request
@@ -7,12 +7,12 @@ from kazoo import exceptions as error
 from kazoo.client import KazooClient, KazooState
 from kazoo.protocol.states import KeeperState
 
-from ensemble import Ensemble, eventually, main, raises
+from ensemble import TIMEOUT_S, Ensemble, eventually, main, raises
 
 
 def ask(member, word):
     host, port = member.address.split(":")
-    with socket.create_connection((host, int(port)), timeout=5) as link:
+    with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as link:
         link.sendall(word)
         answer = b""
         while more := link.recv(1000):
@@ -25,18 +25,18 @@ def http(member):
     return f"{host}:{int(port) + 20}"
 
 
-def says_read_only(member):
-    """What it says over HTTP, where there are two commands that do."""
-    said = set()
+def reports_read_only(member):
+    """What it reports over HTTP, where two commands do."""
+    answers = set()
     for name in ("isro", "srvr"):
-        with urllib.request.urlopen(f"http://{http(member)}/commands/{name}", timeout=5) as answer:
-            said.add(json.load(answer)["read_only"])
-    (one,) = said
+        with urllib.request.urlopen(f"http://{http(member)}/commands/{name}", timeout=TIMEOUT_S) as answer:
+            answers.add(json.load(answer)["read_only"])
+    (one,) = answers
     return one
 
 
 def left_alone(ensemble):
-    """All but one are killed; who is left, and the others."""
+    """Kills all but one; returns that one, and the others."""
     last, *others = ensemble.followers() + [ensemble.leader()]
     for member in others:
         member.kill()
@@ -54,8 +54,8 @@ def no_quorum_no_writes(directory):
         if member is not last:
             member.kill()
     write = zk.set_async("/n", b"alone")
-    eventually(lambda: KazooState.SUSPENDED in states, "its clients are sent away")
-    raises(error.ConnectionLoss, write.get, timeout=5)
+    eventually(lambda: KazooState.SUSPENDED in states, "its clients are disconnected")
+    raises(error.ConnectionLoss, write.get, timeout=TIMEOUT_S)
     stranger = KazooClient(last.address, timeout=5, connection_retry={"max_tries": 2, "delay": 0.05})
     raises(stranger.handler.timeout_exception, stranger.start, timeout=2)
     stranger.close()
@@ -63,7 +63,7 @@ def no_quorum_no_writes(directory):
     eventually(lambda: zk.state == KazooState.CONNECTED, "a quorum is back")
     assert zk.client_id, "the session went on"
     assert KazooState.LOST not in states
-    # What was asked for while nobody could decide may have been decided later, and never twice.
+    # What was proposed without a quorum may have been committed later, but not twice.
     value, stat = zk.get("/n")
     assert (value, stat.version) in ((b"before", 0), (b"alone", 1))
     zk.set("/n", b"after", version=stat.version)
@@ -78,22 +78,22 @@ def read_only(directory):
     writer = ensemble.client()
     writer.create("/n", b"value")
     for member in ensemble.members:
-        assert ask(member, b"isro") == b"rw" and says_read_only(member) is False
+        assert ask(member, b"isro") == b"rw" and reports_read_only(member) is False
     writer.sync("/n")
     for member in ensemble.members:
         zk = ensemble.client(member)
         zk.sync("/n")
     last, others = left_alone(ensemble)
     eventually(lambda: ask(last, b"isro") == b"ro", "it notices")
-    assert says_read_only(last) is True
+    assert reports_read_only(last) is True
     zk = KazooClient(last.address, timeout=10, read_only=True)
-    zk.start(timeout=10)
+    zk.start(timeout=TIMEOUT_S)
     assert zk.client_state == KeeperState.CONNECTED_RO
     assert zk.get("/n")[0] == b"value"
     assert zk.get_children("/") == ["n", "zookeeper"] or set(zk.get_children("/")) == {"n", "zookeeper"}
     for write in (lambda: zk.set("/n", b"x"), lambda: zk.create("/m"), lambda: zk.delete("/n"), lambda: zk.sync("/n")):
         raises(error.NotReadOnlyCallError, write)
-    # Who did not ask for it is not let in.
+    # A client that did not ask for read-only mode is refused.
     other = KazooClient(last.address, timeout=5, connection_retry={"max_tries": 2, "delay": 0.05})
     raises(other.handler.timeout_exception, other.start, timeout=2)
     other.close()

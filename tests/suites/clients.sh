@@ -1,4 +1,4 @@
-# Real clients against a running server: kazoo, the C client, the original's command line, and one
+# Real clients against a running server: kazoo, the C client, ZooKeeper's command line, and one
 # for Node.
 . tests/wire/server.bash
 wire=tests/wire
@@ -9,7 +9,7 @@ each() {
     shift
     names=$("$@" --list) || names=
     check "$label: has tests" test -n "$names"
-    for name in $names; do check "$label: $name" timeout 100 "$@" "$AT" "$name"; done
+    for name in $names; do check "$label: $name" bounded "$@" "$AT" "$name"; done
 }
 
 compile_c_client() {

@@ -73,15 +73,74 @@ check "the attribute comes before the id" json '.leader_name == "p2"' \
     c sim bully --processes 3 --attribute memory=4,64,8 --json
 check "ties are broken by the id" json '.leader_name == "p3"' \
     c sim bully --processes 3 --attribute memory=8,4,8 --json
-check "an id twice" says "there only once" 2 c sim chang-roberts --processes 3 --ids 7,7,12
-check "an id of 0" says "above 0" 2 c sim chang-roberts --processes 2 --ids 0,1
+for election in $("$CONCLAVE" list --json | jq -r '.[] | select(.problem == "election") | .algorithm'); do
+    [[ $election == ring-anonymous || $election == itai-rodeh ]] && continue # these have no weights
+    check "$election: a weight of 0 does not lead" json '.verdicts.safety.held == 20 and .verdicts.liveness.held == 20 and
+        ([.results[][17]] | unique | . == [2] or . == [2, 3] or . == [3])' \
+        c sim "$election" --processes 4 --ids 1,2,3,4 --attribute w=0,3,3,0 --initiators 1 --runs 20 --json
+done
+check "a weight of 0 does not lead where nobody else is" json '.leader == null and .verdicts.liveness == "violated"' \
+    c sim chang-roberts --processes 3 --attribute w=0,5,0 --detector 5ms --at '0ms p1 campaign' --at '30ms p2 crash' --json
+check "no weight above 0" says "one must be above 0" 2 c sim bully --processes 2 --attribute w=0,0
+check "an id twice" says "must be unique" 2 c sim chang-roberts --processes 3 --ids 7,7,12
+check "ids from 0, as a list" json '.leader == 2 and .leader_name == "p3"' c sim chang-roberts --processes 3 --ids 0,1,2 --json
+for how in ascending descending random; do
+    check "names and ids from 0, $how" json '.leader == 0' c sim ring-list --processes 4 --first 0 --ids $how --json
+done
+check "a network whose names are ids from 0" json '.leader == 0 and .leader_name == "0"' c sim yo-yo --edges 0-1,1-2 --json
+check "an action on p0" json '.leader_name == "p2" and .leader == 2' \
+    c sim bully --first 0 --processes 4 --at '0ms p3 crash' --at '1ms p0 campaign' --json
+check "... which may come before it" json '.crashes == 1 and .leader_name == "p3"' \
+    c sim bully --processes 4 --at '0ms p0 crash' --at '1ms p1 campaign' --first 0 --json
+arrows() { c sim --scenario "scenarios/$1.scenario" --trace mermaid 2>/dev/null | sed -nE 's/^ *([A-Za-z0-9]+)-(>>|x)([A-Za-z0-9]+): ([A-Z]+).*/\1 \3 \4/p' | tr '\n' ';'; }
+drawn() { # SCENARIO ARROWS: as the lecture draws it
+    local is
+    is=$(arrows "$1")
+    [ "$is" = "$2" ] || { echo "$is"; return 1; }
+}
+P=Part C=Coordinator
+check "the lecture's diagram of a coordinator, arrow by arrow" drawn central \
+    "${P}1 $C REQUEST;$C ${P}1 GRANT;${P}2 $C REQUEST;${P}1 $C RELEASE;$C ${P}1 RELEASED;${P}3 $C REQUEST;$C ${P}2 GRANT;${P}2 $C RELEASE;$C ${P}2 RELEASED;$C ${P}3 GRANT;${P}3 $C RELEASE;$C ${P}3 RELEASED;"
+check "the lecture's ring with a token" drawn token-ring \
+    "${P}1 ${P}2 TOKEN;${P}2 ${P}3 TOKEN;${P}3 ${P}4 TOKEN;${P}4 ${P}1 TOKEN;${P}1 ${P}2 TOKEN;${P}2 ${P}3 TOKEN;${P}3 ${P}4 TOKEN;${P}4 ${P}1 TOKEN;"
+check "... and with a holder that is dead" drawn lease-dead-holder \
+    "${P}1 $C REQUEST;$C ${P}1 GRANT;${P}2 $C REQUEST;${P}1 $C RELEASE;$C ${P}1 RELEASED;${P}3 $C REQUEST;$C ${P}2 GRANT;$C $C T;$C ${P}3 GRANT;${P}3 $C RELEASE;$C ${P}3 RELEASED;"
+check "... or only slow" drawn lease-slow-holder \
+    "${P}1 $C REQUEST;$C ${P}1 GRANT;${P}2 $C REQUEST;${P}1 $C RELEASE;$C ${P}1 RELEASED;${P}3 $C REQUEST;$C ${P}2 GRANT;$C $C T;$C ${P}3 GRANT;${P}2 $C RELEASE;${P}3 $C RELEASE;$C ${P}3 RELEASED;"
+in_the_picture() {
+    c sim --scenario scenarios/ring-003.scenario --trace svg 2>/dev/null >"$WORK/ring.svg"
+    grep -q '>\[6,0,1,2,3,4,5\]<' "$WORK/ring.svg" && grep -q '>\[3,4,5,6\]<' "$WORK/ring.svg"
+}
+check "the lists of the lecture's ring are in the picture" in_the_picture
+lists() {
+    c sim --scenario scenarios/ring-003.scenario --trace json 2>/dev/null |
+        jq -e '[.entries[] | select(.type == "send" and .message == "ELECTION") | .fields.process] |
+            .[0] == ["P6"] and .[1] == ["P3"] and (map(select(.[0] == "P6")) | last) == ["P6","P0","P1","P2","P3","P4","P5"] and
+            (map(select(.[0] == "P3")) | last) == ["P3","P4","P5","P6","P0","P1","P2"]' >/dev/null
+}
+check "the lists of the lecture's ring begin with their initiators" lists
 check "too few ids" says "fewer numbers than processes" 2 c sim chang-roberts --processes 3 --ids 7,12
 check "too many ids" says "more numbers than processes" 2 c sim chang-roberts --processes 2 --ids 7,12,3
 check "a ring that is a star" says "needs a ring" 2 c sim chang-roberts --topology star
 check "an unknown shape" says "not complete, ring, line" 2 c sim yo-yo --topology torus
+check "edges without an edge" says "there is no edge in it" 2 c sim yo-yo --edges 1,2,3
+check "... nor in a word" says "there is no edge in it" 2 c sim yo-yo --edges foo
 check "an edge to itself" says "joined to itself" 2 c sim yo-yo --edges 1-1
 check "a lock's setting" says "not for bully, which is an election" 2 c sim bully --hold 3ms
 check "an election's setting" says "not for central, which is a lock" 2 c sim central --ids random
+
+# Rings skip the dead when they have a detector.
+for election in ring-anonymous ring-list ring-coordinator chang-roberts; do
+    check "$election elects again when processes of the ring die" json '.verdicts | .safety.held == 100 and
+        .liveness.held == 100 and .agreement.held == 100' c sim "$election" --processes 7 --runs 100 --detector 3ms \
+        --delay exponential:2ms --at '0ms p4 campaign' --at '1ms p7 crash' --at '2ms p3 crash' --at '30ms p7 recover' \
+        --at '35ms p1 crash' --at '36ms p2 crash' --at '90ms p1 recover' --json
+    check "$election of one that is left" json '.leader_name == "p2" and .verdicts.liveness == "held"' c sim "$election" \
+        --processes 3 --detector 3ms --at '0ms p1 campaign' --at '20ms p1 crash' --at '20ms p3 crash' --json
+done
+check "a ring of a million skips one" json '.leader_name == "p999999" and .verdicts.liveness == "held"' \
+    c sim chang-roberts --processes 1000000 --ids ascending --initiators 1 --detector 5ms \
+    --at '0ms p999999 campaign' --at '500us p1000000 crash' --json
 
 # Detectors.
 for detector in fixed:60ms adaptive:6 phi:10; do
@@ -98,11 +157,19 @@ short_against_long() {
     [ "$(jq .detector.mistakes <<<"$short")" -gt 0 ] && [ "$(jq .detector.mistakes <<<"$long")" -eq 0 ]
 }
 check "a short timeout makes mistakes, a long one does not" short_against_long
+differ() {
+    local one other
+    one=$(c sim --scenario scenarios/detector-adaptive.scenario --json)
+    other=$(c sim --scenario scenarios/detector-phi.scenario --json)
+    [ "$(jq .detector.mistakes <<<"$one")" -gt 0 ] && [ "$(jq .detector.mistakes <<<"$other")" -eq 0 ] &&
+        [ "$(jq '.detector.detection_ms_mean * 10 | floor' <<<"$one")" -lt "$(jq '.detector.detection_ms_mean * 10 | floor' <<<"$other")" ]
+}
+check "the adaptive detector is faster, phi makes fewer mistakes" differ
 check "a detector that is none" says "is not a time such as 20ms, fixed:TIME" 2 c sim bully --detector psi:3
-check "a judge without a detector" says "wants a detector" 2 c sim bully --judge detector
+check "a judge without a detector" says "needs a heartbeat detector" 2 c sim bully --judge detector
 gaps() {
     c sim bully --detector phi:8 --delay exponential:3ms --gaps "$WORK/gaps" >/dev/null
-    json '.best.timeout_ms > 5' c timeout --wait-cost 1 --mistake-cost 100 --delays "$WORK/gaps" --json
+    json '.break_even.timeout_ms > 5 and .least_total.total_cost <= .break_even.total_cost' c timeout --wait-cost 1 --mistake-cost 100 --delays "$WORK/gaps" --json
 }
 check "a run's gaps are delays for conclave timeout" gaps
 
@@ -121,6 +188,14 @@ explained() {
     done
 }
 check "every algorithm is explained, with what breaks it" explained
+columns() {
+    local name
+    for name in $("$CONCLAVE" list --json | jq -r '.[].algorithm'); do
+        c explain "$name" | awk '/^Messages:/ {on = 1; next} /^$/ {on = 0} on && !/^  [A-Z_-]+  +[a-z]/ {print; bad = 1} END {exit bad}' ||
+            { echo "$name"; return 1; }
+    done
+}
+check "the fields of a message stand apart from its name" columns
 listed() { json 'all(.[]; .summary and .topology and .cost and .tolerates and .paper)' c list --json; }
 check "the list is complete" listed
 

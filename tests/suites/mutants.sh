@@ -1,15 +1,20 @@
 # The mutation check: slips that a programmer could make are made on purpose, and must be noticed.
 #
 # A line of tests/mutants/*.list has four columns, parted by tabs:
-#   NAME  FILE  SED-EXPRESSION  ARGUMENTS
+#   NAME  FILE  SED-EXPRESSION  HOW
 # The expression is applied to a copy of the file, which is compiled and linked with the other
-# objects.  ARGUMENTS is what `conclave` is then called with; or `unit:NAME`, a unit test to link it
-# with instead; or `client:NAME`, a test of tests/wire/kazoo_basic.py to serve; or `world:FIRST-LAST`,
-# seeds of the simulated world.  The program without
-# the slip must succeed and the one with it must fail: by its
-# exit status, or because it breaks an invariant, but not because it takes too long.
+# objects.  HOW is what `conclave` is then called with; or `unit:NAME`, a unit test to link it with
+# instead; or `client:NAME`, a test of tests/wire/kazoo_basic.py to serve; or `commands:NAME`, one of
+# tests/wire/commands.py; or `hostile:NAME`, an attack of tests/wire/hostile.py on it; or `net:PROGRAM:NAME`, a test of
+# that program of tests/net to run with it; or `world:FIRST-LAST`, seeds of the simulated world, or
+# `world:FIRST-LAST:KINDS`, where each world has these kinds of faults and no others; or `fuzz:cost`, the inputs of
+# tests/fuzz/corpus/cost, in which no request may cost too much.
+# The program without the slip must succeed and the one with it must fail: by its exit status, or because it breaks an
+# invariant, but not because it takes too long.
 #
-# All of them take their time: `make mutants` tries all, `make test` every fourth of each list.
+# All of them take their time: `make mutants` tries all, `make test` every sixteenth of each list, and the machines that
+# test every change another third each time (MUTANTS_EVERY, MUTANTS_FROM).
+# M='part of a name' bash tests/run mutants tries all whose name contains that text, and no others.
 
 if [ -n "${SANITIZED:-}" ]; then
     echo "ok mutants run in the plain build only"
@@ -17,39 +22,40 @@ if [ -n "${SANITIZED:-}" ]; then
 fi
 
 ulimit -c 0
+# shellcheck source=tests/mutants/build.bash
+. tests/mutants/build.bash
 
-# objects [library]: those of the program, or those that a unit test or the world is linked with.
-objects() {
-    local object name
-    for object in "$B"/obj/*/*.o; do
-        name=${object#"$B"/obj/}
-        [[ ${1:-} == library && $name == cli/* ]] && continue
-        # one whose source is gone is no part of the program any more
-        if [ -f "src/${name%.o}.c" ] || [ -f "${object%.o}.c" ]; then echo "$object"; fi
-    done
-}
-
-# simulate BINARY SEEDS: worlds, until one fails.
-simulate() {
-    timeout 300 "$1" --stop --seeds "$2"
-}
-
-# run BINARY ARGUMENTS: with the time limit that only a slip can reach.
-run() {
-    local binary=$1 words
-    eval "words=($2)"
-    timeout 60 "$binary" "${words[@]}"
-}
-
-# serve BINARY DIRECTORY NAME: a client's test, with that program as the server.
+# serve BINARY DIRECTORY HOW: a client's test, with that program as the server, and as the client of `commands:`.
 serve() (
     export CONCLAVE=$1 WORK=$2
     . tests/wire/server.bash
-    start_server --set tickTime=500
-    timeout 90 /usr/bin/python3 tests/wire/kazoo_basic.py "$AT" "$3"
+    local program=kazoo_basic
+    [[ $3 != commands:* ]] || program=commands
+    start_server --set tickTime=500 --set extendedTypesEnabled=true
+    timeout "$LIMIT" /usr/bin/python3 "tests/wire/$program.py" "$AT" "${3#*:}"
 )
 
-# run_as_it_is INDEX ARGUMENTS: the program without a slip succeeds.  A unit test is compiled, too,
+# attack BINARY DIRECTORY NAME: as tests/suites/hostile.sh does it.
+attack() (
+    export CONCLAVE=$1 WORK=$2
+    . tests/wire/server.bash
+    start_server --http off --set maxClientCnxns=0 --set maxSessionTimeout=600000
+    timeout "$LIMIT" /usr/bin/python3 tests/wire/hostile.py "$server_pid" "$AT" "$3"
+)
+
+# net BINARY DIRECTORY PROGRAM:NAME: a test that runs that program, as client and as server.
+net() (
+    export CONCLAVE=$1 WORK=$2 LOCK_BODY=$2/lock_body
+    gcc -O1 -w -D_GNU_SOURCE -o "$LOCK_BODY" tests/net/lock_body.c || exit 2
+    timeout "$LIMIT" /usr/bin/python3 "tests/net/${3%:*}.py" "${3#*:}"
+)
+
+# fuzz BINARY NAME: a fuzz target that counts, over its corpus.
+fuzz() {
+    timeout "$LIMIT" "$1" "tests/fuzz/corpus/$2"/*
+}
+
+# run_as_it_is INDEX HOW: the program without a slip succeeds.  A unit test is compiled, too,
 # for those mutants that it only has to be linked with.
 run_as_it_is() {
     local status dir=$WORK unit=${2#unit:}
@@ -57,78 +63,41 @@ run_as_it_is() {
         compile "tests/unit/$unit.c" "$WORK/$unit.o" && "$B/tests/$unit"
     elif [[ $2 == world:* ]]; then
         simulate "$B/conclave-simulate" 1-20 # tests/suites/world.sh runs them all
-    elif [[ $2 == client:* ]]; then
-        mkdir "$WORK/clean-server.$1" && serve "$CONCLAVE" "$WORK/clean-server.$1" "${2#client:}"
+    elif [[ $2 == fuzz:* ]]; then
+        fuzz "$B/fuzz_${2#fuzz:}" "${2#fuzz:}"
+    elif [[ $2 == client:* || $2 == commands:* ]]; then
+        mkdir "$WORK/clean-server.$1" && serve "$CONCLAVE" "$WORK/clean-server.$1" "$2"
+    elif [[ $2 == hostile:* ]]; then
+        mkdir "$WORK/clean-attack.$1" && attack "$CONCLAVE" "$WORK/clean-attack.$1" "${2#hostile:}"
+    elif [[ $2 == net:* ]]; then
+        mkdir "$WORK/clean-net.$1" && net "$CONCLAVE" "$WORK/clean-net.$1" "${2#net:}"
     else
         run "$CONCLAVE" "$2"
     fi >"$WORK/clean.$1" 2>&1
     status=$?
-    [ "$status" -eq 0 ] || echo "without the slip: exit status $status: $2" >"$WORK/broken.$1"
+    [ "$status" -eq 0 ] || { echo "without the slip: exit status $status: $2"; tail -20 "$WORK/clean.$1"; } >"$WORK/broken.$1"
 }
 
-# compile FROM TO: mutated headers come first.
-compile() {
-    gcc -std=gnu17 -O1 -w -D_GNU_SOURCE -DCONCLAVE_VERSION='"mutant"' -pthread \
-        -I"$dir/include" -Isrc -c -o "$2" "$1"
-}
-
-# mutate FILE EXPRESSION: the mutated copy, below $dir/include.
-mutate() {
-    local copy=$dir/include/${1#src/}
-    mkdir -p "$(dirname "$copy")"
-    sed -e "$2" "$1" >"$copy" || return 1
-    ! cmp -s "$1" "$copy" || { echo "the expression changes nothing"; return 1; }
-}
-
-# mutated_objects FILE: compiles what the slip is in, and prints the objects that it replaces.
-mutated_objects() {
-    local source object
-    if [[ $1 == *.c ]]; then
-        compile "$dir/include/${1#src/}" "$dir/mutant.o" && echo "$B/obj/${1#src/}" | sed 's/c$/o/'
-        return
-    fi
-    grep -l -F " $1" "$B"/obj/*/*.d | while read -r object; do
-        source=${object#"$B"/obj/}
-        source=src/${source%.d}.c
-        [ -f "$source" ] || continue
-        compile "$source" "$dir/${source//\//.}.o" || exit 1
-        echo "${object%.d}.o"
-    done
-}
-
-# link OBJECT...: with those that were not replaced.
-link() {
-    local others=$(objects "${unit:+library}${world:+library}" | grep -v -x -F -f "$dir/replaced")
-    if [ -n "$world" ]; then
-        gcc -o "$dir/mutant" "$@" $others "$B"/world/*.o $WORLD_LDFLAGS
-    else
-        gcc -fno-lto -o "$dir/mutant" "$@" $others ${unit:+-lcmocka} $LDLIBS
-    fi
-}
-
-# build FILE: the program, or the unit test, with the slip that is in the copy of FILE.
-build() {
-    if [[ -n $unit && $1 == *.h ]]; then # the test itself includes it
-        echo none >"$dir/replaced"
-        compile "tests/unit/$unit.c" "$dir/unit.o" && link "$dir/unit.o"
-    else
-        mutated_objects "$1" >"$dir/replaced" && link "$dir"/*.o ${unit:+"$WORK/$unit.o"}
-    fi
-}
-
-# catch INDEX NAME FILE EXPRESSION ARGUMENTS
+# catch INDEX NAME FILE EXPRESSION HOW
 catch() {
-    local dir=$WORK/mutant.$1 unit="" world="" status
+    local dir=$WORK/mutant.$1 unit="" world="" fuzz="" status
     mkdir -p "$dir/include"
     [[ $5 == unit:* ]] && unit=${5#unit:}
     [[ $5 == world:* ]] && world=${5#world:}
+    [[ $5 == fuzz:* ]] && fuzz=${5#fuzz:}
     mutate "$3" "$4" && build "$3" || return 1
     if [ -n "$world" ]; then
         simulate "$dir/mutant" "$world"
-    elif [[ $5 == client:* ]]; then
-        serve "$dir/mutant" "$dir" "${5#client:}"
+    elif [ -n "$fuzz" ]; then
+        fuzz "$dir/mutant" "$fuzz"
+    elif [[ $5 == client:* || $5 == commands:* ]]; then
+        PATIENCE=20 serve "$dir/mutant" "$dir" "$5" # what never comes need not be awaited for long
+    elif [[ $5 == hostile:* ]]; then
+        PATIENCE=20 attack "$dir/mutant" "$dir" "${5#hostile:}"
+    elif [[ $5 == net:* ]]; then
+        PATIENCE=20 net "$dir/mutant" "$dir" "${5#net:}"
     else
-        run "$dir/mutant" "$([ -n "$unit" ] || echo "$5")"
+        PATIENCE=20 run "$dir/mutant" "$([ -n "$unit" ] || echo "$5")"
     fi >"$dir/output" 2>&1
     status=$?
     rm -f "$dir/mutant" "$dir"/*.o
@@ -142,8 +111,7 @@ catch() {
 catch_and_note() {
     catch "$@" >"$WORK/why.$1" 2>&1 && touch "$WORK/caught.$1"
 }
-export WORLD_LDFLAGS=$(MAKEFLAGS= make -s world-libraries)
-export -f objects simulate run serve run_as_it_is compile mutate mutated_objects link build catch catch_and_note
+export -f await fuzz serve attack net run_as_it_is catch catch_and_note
 
 # in_parallel CALL COLUMNS: CALL with the columns of each line of the input, over all cores.
 in_parallel() {
@@ -157,6 +125,21 @@ well_formed() {
     [ -z "$bad" ] || { echo "$bad: not four columns"; return 1; }
 }
 
+# Each expression changes the file that it names, also those that are not tried this time.
+all_apply() {
+    local name file expression _ bad=0
+    while IFS=$'\t' read -r name file expression _; do
+        if [ ! -f "$file" ]; then
+            echo "$name: there is no $file"
+            bad=1
+        elif sed -e "$expression" "$file" | cmp -s "$file" -; then
+            echo "$name: the expression changes nothing in $file"
+            bad=1
+        fi
+    done < <(cat tests/mutants/*.list)
+    return $bad
+}
+
 nothing_is_broken() { ! cat "$WORK"/broken.* 2>/dev/null; }
 
 was_caught() {
@@ -164,16 +147,20 @@ was_caught() {
 }
 
 check "the lists of mutants are well-formed" well_formed
+check "every mutant applies" all_apply
 [ "$FAILURES" -eq 0 ] || exit "$FAILURES"
 # Those that wait for a client come first: they take long, and little of the machine.
-slow=$'\tclient:'
+slow=$'\t(client|commands):'
+[ -z "${M:-}" ] || MUTANTS_EVERY=1
 for list in tests/mutants/*.list; do
-    awk -v every="${MUTANTS_EVERY:-1}" 'FNR % every == 0' "$list"
+    M=${M:-} awk -F '\t' -v every="${MUTANTS_EVERY:-1}" -v from="${MUTANTS_FROM:-0}" '
+        FNR % every == from % every && (ENVIRON["M"] == "" || index($1, ENVIRON["M"]))' "$list"
 done >"$WORK/chosen"
-{ grep "$slow" "$WORK/chosen"; grep -v "$slow" "$WORK/chosen"; } |
+[ -s "$WORK/chosen" ] || { echo "no mutant has '$M' in its name"; exit 1; }
+{ grep -E "$slow" "$WORK/chosen"; grep -vE "$slow" "$WORK/chosen"; } |
     nl -ba -w1 -s"$(printf '\t')" >"$WORK/all"
-cut -f 5 "$WORK/all" | sort -u | nl -ba -w1 -s"$(printf '\t')" >"$WORK/arguments"
-in_parallel run_as_it_is 2 <"$WORK/arguments"
+cut -f 5 "$WORK/all" | sort -u | nl -ba -w1 -s"$(printf '\t')" >"$WORK/how"
+in_parallel run_as_it_is 2 <"$WORK/how"
 check "without a slip all is well" nothing_is_broken
 [ "${MUTANTS_EVERY:-1}" -eq 1 ] ||
     check "$(wc -l <"$WORK/all") of $(cat tests/mutants/*.list | wc -l) mutants; make mutants tries all" true

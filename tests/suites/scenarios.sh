@@ -20,5 +20,5 @@ done
 check "an expectation that is not met is named by file and line, exit 1" wrong_expectation
 check "both outcomes are expected" every_property_is_expected_somewhere
 check "the algorithm may be named too" "$CONCLAVE" sim quorum --scenario scenarios/quorum-amnesia.scenario
-check "another algorithm is refused" says "is about quorum, not central" 2 \
+check "another algorithm is refused" says "is a scenario of quorum, not central" 2 \
     "$CONCLAVE" sim central --scenario scenarios/quorum-amnesia.scenario

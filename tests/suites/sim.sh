@@ -10,7 +10,7 @@ same_run_twice() {
 tracing_changes_nothing() {
     local a b
     a=$("$CONCLAVE" sim "$1" --json | jq -r .trace_hash)
-    b=$("$CONCLAVE" sim "$1" --json --trace text --output "$WORK/trace" | jq -r .trace_hash)
+    b=$("$CONCLAVE" sim "$1" --json --trace text --output "$WORK/trace" --force | jq -r .trace_hash)
     [ "$a" = "$b" ]
 }
 # The same run in a batch, after others in the same memory, has the same hash.
@@ -95,24 +95,24 @@ damaged_share() {
     says "damaged.json: row" 2 "$CONCLAVE" merge "$WORK/damaged.json"
 }
 check "shares merge into the whole, byte for byte" whole_equals_shares
-check "the same share twice is refused" says "is there twice" 2 "$CONCLAVE" merge "$WORK/1.json" "$WORK/1.json"
+check "the same share twice is refused" says "is in the results twice" 2 "$CONCLAVE" merge "$WORK/1.json" "$WORK/1.json"
 check "a damaged share is refused" damaged_share
 half_a_result() { jq 'del(.algorithm)' "$WORK/1.json" >"$WORK/half.json" && says "not a result" 2 "$CONCLAVE" merge "$WORK/half.json"; }
 check "half a result is refused" half_a_result
 check "a file that is no result is refused" says "Makefile:1:" 2 "$CONCLAVE" merge Makefile
 first_failing_seed_replays() {
-    local seed command
+    local command
     "$CONCLAVE" sim central-lease --pause-rate 1/s --runs 50 >"$WORK/out"
     [ $? -eq 1 ] || return 1
     command=$(sed -n 's/^Replay: conclave //p' "$WORK/out")
     # shellcheck disable=SC2086
-    exits 1 "$CONCLAVE" $command | grep -q 'What led here'
+    exits 1 "$CONCLAVE" $command >"$WORK/replayed" && grep -q 'What led here' "$WORK/replayed"
 }
 check "the first failing seed is ready to be replayed" first_failing_seed_replays
 
 # Faults and schedules, in the corners where they meet.
 line_of() { grep -n -m1 "$1" "$WORK/trace" | cut -d: -f1; }
-traced() { "$CONCLAVE" sim "$@" --trace text --output "$WORK/trace" >"$WORK/out"; }
+traced() { "$CONCLAVE" sim "$@" --trace text --output "$WORK/trace" --force >"$WORK/out"; }
 crash_is_progress() {
     exits 0 "$CONCLAVE" sim central-lease --processes 2 --lease 110s --patience 60s \
         --at '0ms p1 acquire hold 150s' --at '1s p2 acquire' --at '100s p1 crash'
@@ -148,9 +148,30 @@ check "arrivals that hardly come" exits 0 "$CONCLAVE" sim central --arrivals 1e-
 
 # The measured table of the locks.
 check "every lock, measured beside its formula" json '
-    (map(.algorithm) | unique | length) == 15 and
+    (map(.algorithm) | unique | length) == 16 and
     all(.[] | select(.algorithm == "central" or .algorithm == "lamport" or .algorithm == "ricart-agrawala");
         .messages_per_entry == .messages_formula_value) and
     all(.[] | select(.algorithm == "quorum" and .load == "light");
         .messages_per_entry == .messages_formula_value and .delay_hops_mean == 2)' \
     "$CONCLAVE" compare --processes 3,5 --json
+
+loaded() { # the coordinator gets two of three messages
+    json '.load.busiest == "coordinator" and .load.processes.coordinator.messages == 1000 and .load.busy > .load.busy_others_mean' \
+        "$CONCLAVE" sim central --processes 8 --entries 500 --service-time 1ms --json
+}
+check "messages that cost time: the load" loaded
+prints() { local text=$1; shift; "$@" | grep -e "$text" >/dev/null; } # PATTERN COMMAND...: on standard output
+check "in the report" prints 'coordinator .*% busy with 1000 messages' "$CONCLAVE" sim central --processes 8 --entries 500 --service-time 1ms
+check "and no load where they cost none" json '.load == null' "$CONCLAVE" sim central --json
+saturates() {
+    prints '^central: .* entries/s; coordinator is .*% busy' "$CONCLAVE" compare --load central tree-lock --processes 4,64,128,256 --plot "$WORK/load.svg" &&
+        xmllint --noout "$WORK/load.svg"
+}
+check "where locks saturate" saturates
+check "as JSON" json 'length == 4 and all(.[]; .entries_per_second > 0)' "$CONCLAVE" compare --load central raymond --processes 2,8 --json
+check "the load of elections" says "load: it is of locks" 2 "$CONCLAVE" compare --load --elections
+check "a service time without load" says "service-time: goes with --load" 2 "$CONCLAVE" compare --service-time 1ms
+check "a lock that is none says so" prints 'these are no figures of a lock: two were inside at once' "$CONCLAVE" compare --load central-elected --processes 16,64
+check "more processes than an algorithm takes" says "central-elected does not run with 1001" 2 "$CONCLAVE" compare central-elected --processes 1001
+check "no time to serve" says "is not a time above 0" 2 "$CONCLAVE" compare --load --service-time 0
+check "a plot of messages" says "plot: goes with --elections or --load" 2 "$CONCLAVE" compare --plot "$WORK/none.svg"

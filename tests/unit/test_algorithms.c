@@ -1,5 +1,5 @@
-/* Every algorithm of the catalogue: its description is sane, and nothing that it may be sent, in
- * whatever order, breaks an invariant or makes it tell its application nonsense. */
+/* Every algorithm of the catalogue: its description is consistent, and no messages, in any order,
+ * break an invariant or make it tell its application nonsense. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,11 +11,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "algorithms/catalogue.h"
 #include "base/rng.h"
-#include "catalogue/catalogue.h"
-#include "process/queue.h"
-#include "sim/sim.h"
-#include "sim/trace.h"
+#include "lab/sim/sim.h"
+#include "lab/sim/trace.h"
 
 #define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 
@@ -65,24 +64,25 @@ static void assert_free_name(const char *name) {
     assert_null(setting_find(name));
 }
 
-static void its_options_are_named_apart_and_usual_values_are_allowed(void **state) {
+static void its_options_are_named_apart_and_default_values_are_allowed(void **state) {
     const struct cv_algorithm *a = *state;
     for (unsigned k = 0; k < a->option_count; k++) {
         const struct cv_option *o = &a->options[k];
         assert_true(is_word(o->name) && is_line(o->summary));
         assert_ptr_equal(option_find(a, o->name), o);
         assert_free_name(o->name);
-        assert_true(o->least <= o->most);
-        assert_true(o->usual == CV_UNSET || (o->usual >= o->least && o->usual <= o->most));
-        if (o->type == CV_FLAG) assert_true(o->usual <= 1 && o->least == 0 && o->most == 1);
+        assert_true(o->min <= o->max);
+        assert_true(o->default_value == CV_UNSET ||
+                    (o->default_value >= o->min && o->default_value <= o->max));
+        if (o->type == CV_FLAG) assert_true(o->default_value <= 1 && o->min == 0 && o->max == 1);
     }
 }
 
 /* ---- Records ---- */
 
 static unsigned size_of(enum cv_type type) {
-    static const unsigned sizes[] = {[CV_U8] = 1,  [CV_U16] = 2,   [CV_U32] = 4, [CV_U64] = 8,
-                                     [CV_PID] = 4, [CV_QUEUE] = 8, [CV_LINK] = 8};
+    static const unsigned sizes[] = {[CV_U8] = 1, [CV_U16] = 2, [CV_U32] = 4,   [CV_U64] = 8,
+                                     [CV_ID] = 8, [CV_PID] = 4, [CV_QUEUE] = 8, [CV_LINK] = 8};
     return sizes[type];
 }
 
@@ -168,11 +168,11 @@ struct world {
 
 static uint64_t some_value(struct rng *rng, const struct cv_option *o) {
     switch (rng_below(rng, 4)) {
-    case 0: return o->least;
+    case 0: return o->min;
     case 1:
-        if (o->type != CV_DURATION && o->most - o->least > 6) return o->least + rng_below(rng, 7);
-        return o->least + rng_below(rng, o->most - o->least < 1000 ? o->most - o->least + 1 : 1000);
-    default: return o->usual;
+        if (o->type != CV_DURATION && o->max - o->min > 6) return o->min + rng_below(rng, 7);
+        return o->min + rng_below(rng, o->max - o->min < 1000 ? o->max - o->min + 1 : 1000);
+    default: return o->default_value;
     }
 }
 
@@ -237,7 +237,7 @@ static void world_free(struct world *w) {
 
 static uint32_t room_of(const struct world *w, cv_pid p) {
     const struct cv_layout *l = &w->actor[p].layout;
-    uint32_t head = 0, row = 0, sends = l->sends > CV_SENDS_USUAL ? l->sends : CV_SENDS_USUAL;
+    uint32_t head = 0, row = 0, sends = l->sends > CV_SENDS_DEFAULT ? l->sends : CV_SENDS_DEFAULT;
     for (unsigned i = 0; i < w->algorithm->message_count; i++) {
         const struct cv_record *m = &w->algorithm->messages[i];
         if (m->size > head) head = m->size;
@@ -305,8 +305,8 @@ static void take_timers(const struct world *w) {
             assert_true(w->out.timer[t].min_us <= w->out.timer[t].max_us);
 }
 
-/* Nothing leaves before what it depends on is durable: who answers others has saved its prefix.  A
- * mere client shares the layout of its server, and may leave there what it need not keep. */
+/* Nothing leaves before what it depends on is durable: a process that sends has saved its prefix. A
+ * client shares the layout of its server, and need not save all of it. */
 static void take_save(struct world *w) {
     struct actor *actor = &w->actor[w->env.self];
     bool answers = cv_serves(&w->env) || !w->env.servers;
@@ -315,7 +315,7 @@ static void take_save(struct world *w) {
         assert_memory_equal(actor->saved, actor->state, actor->layout.durable);
 }
 
-/* The same event on the same state does the same. */
+/* The same event on the same state has the same effects. */
 static void assert_pure(struct world *w, const struct cv_event *e, const void *before) {
     const struct actor *actor = &w->actor[w->env.self];
     struct cv_out again = {.room = w->out.room, .sends = zeroed(w->out.room)};
@@ -356,21 +356,21 @@ static uint64_t some_number(struct world *w, enum cv_type type) {
     if (type == CV_PID) return rng_below(&w->rng, w->env.processes + 1);
     switch (rng_below(&w->rng, 8)) {
     case 0: return rng_below(&w->rng, 200);
-    case 1: return type == CV_U64 ? rng_next(&w->rng) : rng_below(&w->rng, 200);
+    case 1: return type == CV_U64 || type == CV_ID ? rng_next(&w->rng) : rng_below(&w->rng, 200);
     default: return rng_below(&w->rng, 5);
     }
 }
 
 static void fill(struct world *w, const struct cv_field *fields, unsigned count,
                  unsigned char *at) {
-    for (unsigned i = 0; i < count; i++) { /* little-endian, as the machines that run this are */
+    for (unsigned i = 0; i < count; i++) { /* little-endian, like the machine */
         enum cv_type type = (enum cv_type)fields[i].type;
         uint64_t value = type == CV_QUEUE || type == CV_LINK ? 0 : some_number(w, type);
         memcpy(at + fields[i].offset, &value, size_of(type));
     }
 }
 
-/* Some processes, once each, in some order. */
+/* Random processes, once each, in random order. */
 static void fill_queue(struct world *w, const struct cv_record *m, unsigned char *body,
                        uint32_t rows) {
     struct cv_links links = {body + m->size, m->row_size, 1};
@@ -385,7 +385,7 @@ static void fill_queue(struct world *w, const struct cv_record *m, unsigned char
     }
 }
 
-/* A well-formed message that nobody need have sent. */
+/* A well-formed message, whether or not any process could have sent it. */
 static void forge(struct world *w) {
     cv_pid from = anyone(w), to = anyone(w);
     uint16_t kind = (uint16_t)rng_below(&w->rng, w->algorithm->message_count);
@@ -404,7 +404,7 @@ static void forge(struct world *w) {
     free(body);
 }
 
-/* One of those under way arrives; some arrive again later. */
+/* A message in flight arrives; some arrive again later. */
 static void arrive(struct world *w) {
     if (!w->flights) return;
     size_t at = rng_below(&w->rng, w->flights);
@@ -428,7 +428,7 @@ static void restart(struct world *w, cv_pid p) {
     step(w, p, &(struct cv_event){.type = CV_RESTART});
 }
 
-/* An application may ask for what it already has: that must not confuse anyone. */
+/* An application may ask for what it already has, which must do no harm. */
 static void call(struct world *w, cv_pid p, uint32_t what) {
     struct actor *actor = &w->actor[p];
     if (p <= w->env.servers) return;
@@ -454,7 +454,7 @@ static void time_out(struct world *w, cv_pid p) {
     step(w, p, &(struct cv_event){.type = CV_TIMEOUT, .arg = timer});
 }
 
-/* `forged`: whether messages arrive that nobody sent. */
+/* `forged`: whether messages arrive that no process sent. */
 static void something(struct world *w, bool forged) {
     cv_pid p = anyone(w);
     switch (rng_below(&w->rng, 40)) {
@@ -495,7 +495,7 @@ static unsigned inside(const struct world *w) {
     return found;
 }
 
-/* Returns after how many events somebody was inside. */
+/* Returns the number of events after which a process was inside. */
 static unsigned chaos(const struct cv_algorithm *algorithm, uint64_t seed, bool forged) {
     enum { EVENTS = 600 };
     struct world *w = world_new(algorithm, seed);
@@ -553,8 +553,8 @@ static const struct check {
 } checks[] = {
     {"its names are words of its own", its_names_are_words_of_its_own, false},
     {"its counts fit their limits", its_counts_fit_their_limits, false},
-    {"its options are named apart and their usual values are allowed",
-     its_options_are_named_apart_and_usual_values_are_allowed, false},
+    {"its options are named apart and their default values are allowed",
+     its_options_are_named_apart_and_default_values_are_allowed, false},
     {"its records have no gaps and aligned rows", its_records_have_no_gaps_and_aligned_rows, false},
     {"its tokens grow if they are promised", its_tokens_grow_if_they_are_promised, true},
     {"it survives any order of what was sent", it_survives_any_order_of_what_was_sent, true},

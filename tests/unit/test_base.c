@@ -1,4 +1,4 @@
-/* The ground: random numbers, numbers as people write them, distributions, memory, letters. */
+/* Random numbers, numbers as people write them, distributions, memory, UTF-8. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -666,9 +666,9 @@ static void memory_that_runs_out_ends_the_program(void **state) {
     }
 }
 
-/* ---- Letters ---- */
+/* ---- UTF-8 ---- */
 
-static void letters_are_stepped_over(void **state) {
+static void characters_are_decoded(void **state) {
     static const struct {
         const char *text;
         uint32_t code[4];
@@ -681,10 +681,10 @@ static void letters_are_stepped_over(void **state) {
         {"\x80x", {UTF8_BROKEN, 'x', 0}},            /* begins in the middle */
         {"\xc3", {UTF8_BROKEN, 0}},                  /* ends in the middle */
         {"\xe2\x82", {UTF8_BROKEN, UTF8_BROKEN, 0}}, /* the same */
-        {"\xc3(", {UTF8_BROKEN, '(', 0}},            /* another begins in between */
-        {"\xc0\xaf", {UTF8_BROKEN, 0}},              /* longer than it need be */
-        {"\xed\xa0\x80", {UTF8_BROKEN, 0}},          /* half of a pair */
-        {"\xf4\x90\x80\x80", {UTF8_BROKEN, 0}},      /* above the last */
+        {"\xc3(", {UTF8_BROKEN, '(', 0}},            /* another character begins */
+        {"\xc0\xaf", {UTF8_BROKEN, 0}},              /* overlong */
+        {"\xed\xa0\x80", {UTF8_BROKEN, 0}},          /* a surrogate */
+        {"\xf4\x90\x80\x80", {UTF8_BROKEN, 0}},      /* above the last code point */
         {"\xef\xbf\xbf", {UTF8_BROKEN, 0}},          /* not a character */
         {"\xff\xfe", {UTF8_BROKEN, UTF8_BROKEN, 0}},
     };
@@ -728,7 +728,7 @@ int main(void) {
         cmocka_unit_test(a_reset_arena_hands_out_the_same_memory_zeroed),
         cmocka_unit_test(too_many_addresses_become_fewer),
         cmocka_unit_test(memory_that_runs_out_ends_the_program),
-        cmocka_unit_test(letters_are_stepped_over),
+        cmocka_unit_test(characters_are_decoded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

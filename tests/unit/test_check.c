@@ -1,4 +1,4 @@
-/* The parts of the model checker: its sets, its strings, its renamings. */
+/* The parts of the model checker: its sets, its pools, its symmetry reduction. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,8 +8,8 @@
 
 #include <stdlib.h>
 
-#include "catalogue/catalogue.h"
-#include "check/search.h"
+#include "algorithms/catalogue.h"
+#include "lab/check/search.h"
 
 /* ---- Pairs ---- */
 
@@ -101,7 +101,7 @@ static void strings_come_back_as_they_were(void **state) {
             uint32_t size = 4 + (uint32_t)rng_below(&rng, LENGTH - 3);
             for (uint32_t k = 0; k < size; k++)
                 bytes[k] = rng_below(&rng, 3) ? 0 : (unsigned char)rng_next(&rng);
-            memcpy(bytes, &i, sizeof i); /* so that no two are alike */
+            memcpy(bytes, &i, sizeof i); /* so that no two are equal */
             assert_int_equal(pool_put(&pool, bytes, size), i);
             assert_int_equal(pool_get(&pool, i, back), size);
             assert_memory_equal(back, bytes, size);
@@ -134,7 +134,7 @@ struct system_of { /* everything that a model points to */
 static void make_model(struct system_of *s, const char *name, uint32_t processes, uint8_t crashes) {
     const struct cv_algorithm *code = catalogue_find(name);
     *s = (struct system_of){0};
-    for (unsigned i = 0; i < code->option_count; i++) s->option[i] = code->options[i].usual;
+    for (unsigned i = 0; i < code->option_count; i++) s->option[i] = code->options[i].default_value;
     uint32_t servers = code->servers ? code->servers(s->option) : 0, n = servers + processes;
     s->model = (struct check_model){.algorithm = code,
                                     .processes = n,
@@ -164,7 +164,7 @@ static int compare_words(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* How many different states the renamings make of one. */
+/* The size of the orbit of a state. */
 static size_t orbit(struct worker *w, uint64_t pair) {
     struct system *system = &w->explorer->system;
     const struct renamings *r = &system->renamings;
@@ -198,8 +198,8 @@ static uint64_t explored(struct search *search, const struct check_search *optio
     return result->states;
 }
 
-/* An algorithm that says it is symmetric is: the states that were left out are those that the
- * renamings make of the ones that were kept, no more and no fewer. */
+/* An algorithm that claims to be symmetric is: the orbits of the states that were kept contain all
+ * states, and no others. */
 static void symmetry_leaves_out_what_it_may(void **state) {
     static const struct {
         const char *name;
@@ -236,7 +236,7 @@ static void symmetry_leaves_out_what_it_may(void **state) {
     }
 }
 
-/* Every algorithm that says it is symmetric is looked at above. */
+/* Every algorithm that claims to be symmetric is tested above. */
 static void symmetric_algorithms_are_known(void **state) {
     static const char *const known[] = {"central",   "central-lease",   "quorum",         "voting",
                                         "tree-lock", "tree-lock-naive", "tree-lock-queue"};

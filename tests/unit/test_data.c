@@ -1,9 +1,9 @@
-/* A tree from a log in which not all is decided: what is decided is applied, once and in order, and
- * what is replaced never is. */
+/* A tree from a log with uncommitted entries: committed entries are applied, once and in order, and
+ * replaced ones never are. */
 #include "base/rng.h"
 #include "file_help.h"
-#include "raft/log.h"
-#include "store/data.h"
+#include "service/log/log.h"
+#include "service/store/data.h"
 #include "tree_help.h"
 
 enum { SESSION = 77, ENTRIES = 400, BATCH_MAX = 6 };
@@ -17,10 +17,10 @@ struct known { /* an entry of the log as it must be */
 struct history {
     struct rng rng;
     struct known entry[ENTRIES];
-    uint64_t last, committed, term;
+    uint64_t last, commit_index, term;
     unsigned names;
     struct bytes bytes;
-    uint64_t batches, told; /* by data_replay.each */
+    uint64_t batches, reported; /* by data_replay.each */
 };
 
 /* ---- Entries ---- */
@@ -45,7 +45,8 @@ static void add_tree_entry(struct bytes *to, unsigned name, int32_t op) {
 }
 
 static struct tree_members members_of(uint64_t term) {
-    return (struct tree_members){(int64_t)term, term % 2 ? TEXT("one") : TEXT("one and two")};
+    return (struct tree_members){.time = (int64_t)term,
+                                 .text = term % 2 ? TEXT("one") : TEXT("one and two")};
 }
 
 static void add_members(struct bytes *to, uint64_t term) {
@@ -62,13 +63,13 @@ static void add_entry(struct bytes *to, const struct known *known) {
         add_tree_entry(to, known->name, known->name == 1 ? ZK_OP_CREATE_SESSION : ZK_OP_CREATE);
 }
 
-/* The next batch of a history, which may replace what is not decided. */
+/* The next batch of a history, which may replace uncommitted entries. */
 static struct raft_batch next_batch(struct history *h) {
     uint64_t first = h->last + 1;
     uint32_t count = 1 + (uint32_t)rng_below(&h->rng, BATCH_MAX);
     enum raft_kind kind = RAFT_NORMAL;
     if (h->last && !rng_below(&h->rng, 3)) /* once there is a session */
-        first = h->committed + 1 + rng_below(&h->rng, h->last - h->committed + 1);
+        first = h->commit_index + 1 + rng_below(&h->rng, h->last - h->commit_index + 1);
     if (first <= h->last || !rng_below(&h->rng, 8)) h->term++;
     if (h->last && !rng_below(&h->rng, 8)) kind = RAFT_CONFIG, count = 1;
     h->bytes.used = 0;
@@ -78,14 +79,14 @@ static struct raft_batch next_batch(struct history *h) {
         add_entry(&h->bytes, &h->entry[first + i]);
     }
     h->last = first + count - 1;
-    uint64_t decided = h->committed + rng_below(&h->rng, h->last - h->committed + 1);
-    if (!rng_below(&h->rng, 2)) decided = h->last; /* as one alone does */
-    if (!h->committed) decided = decided ? decided : 1;
-    if (rng_below(&h->rng, 4)) h->committed = decided;
-    if (!h->committed) h->committed = 1;
+    uint64_t commit_index = h->commit_index + rng_below(&h->rng, h->last - h->commit_index + 1);
+    if (!rng_below(&h->rng, 2)) commit_index = h->last; /* as on a standalone server */
+    if (!h->commit_index) commit_index = commit_index ? commit_index : 1;
+    if (rng_below(&h->rng, 4)) h->commit_index = commit_index;
+    if (!h->commit_index) h->commit_index = 1;
     return (struct raft_batch){.first = first,
                                .term = h->term,
-                               .committed = h->committed,
+                               .commit_index = h->commit_index,
                                .count = count,
                                .kind = kind,
                                .bytes = h->bytes.at,
@@ -105,12 +106,12 @@ static struct bytes image_of(const struct tree *tree) {
     return image;
 }
 
-/* The tree of the decided entries, each applied by itself. */
+/* The tree of the committed entries, applied one by one. */
 static void expect_decided(const struct history *h, const struct tree *tree) {
     struct tree reference;
     struct bytes entry = {0}, reply = {0};
     assert_int_equal(tree_open(&reference, tree->seed), 0);
-    for (uint64_t index = 1; index <= h->committed; index++) {
+    for (uint64_t index = 1; index <= h->commit_index; index++) {
         struct tree_entry read;
         int64_t zxid = tree_next_zxid(&reference, h->entry[index].term);
         if (h->entry[index].kind == RAFT_CONFIG) {
@@ -137,23 +138,23 @@ static void expect_decided(const struct history *h, const struct tree *tree) {
 static void note_batch(void *context, const struct raft_batch *batch) {
     struct history *h = context;
     h->batches++;
-    h->told = raft_batch_last(batch);
+    h->reported = raft_batch_last(batch);
 }
 
 static void expect_rest(const struct history *h, const struct data_replay *r) {
     struct raft_entry entry;
-    assert_int_equal(r->window.after, h->committed);
+    assert_int_equal(r->window.after, h->commit_index);
     assert_int_equal(window_last(&r->window), h->last);
-    assert_int_equal(r->term, h->entry[h->committed].term);
-    assert_int_equal(h->told, h->last);
-    for (uint64_t index = h->committed + 1; index <= h->last; index++) {
+    assert_int_equal(r->term, h->entry[h->commit_index].term);
+    assert_int_equal(h->reported, h->last);
+    for (uint64_t index = h->commit_index + 1; index <= h->last; index++) {
         window_entry(&r->window, index, &entry);
         assert_int_equal(entry.term, h->entry[index].term);
         assert_int_equal(entry.kind, h->entry[index].kind);
     }
 }
 
-static void what_is_decided_is_applied(void **state) {
+static void committed_entries_are_applied(void **state) {
     struct history *h = malloc(sizeof *h);
     (void)state;
     for (uint64_t seed = 1; seed <= 60; seed++) {
@@ -181,21 +182,21 @@ static void what_is_decided_is_applied(void **state) {
     free(h);
 }
 
-/* Written to a log and read from outside: the decided part, whatever is waiting behind it. */
-static void a_directory_is_read_as_far_as_it_is_decided(void **state) {
+/* Read from the files of a server: only the committed entries, whatever follows them. */
+static void a_directory_is_read_up_to_the_commit_index(void **state) {
     struct history *h = calloc(1, sizeof *h);
     struct place place;
     struct log log = {.segment_bytes = 2000, .no_sync = true};
     struct tree tree;
     struct data_replay r;
-    bool cut;
+    enum log_state end;
     (void)state;
     place_open(&place);
     h->term = 1;
     rng_seed(&h->rng, 99);
     assert_int_equal(tree_open(&tree, 1), 0);
     data_replay_open(&r, &tree, 0, 0);
-    assert_int_equal(log_open(&log, place.directory, place.path, 0, 0, data_apply, &r, &cut), 0);
+    assert_int_equal(log_open(&log, place.directory, place.path, 0, 0, data_apply, &r, &end), 0);
     data_replay_close(&r);
     tree_close(&tree);
     for (int i = 0; i < 100 && h->last + BATCH_MAX < ENTRIES; i++) {
@@ -205,8 +206,8 @@ static void a_directory_is_read_as_far_as_it_is_decided(void **state) {
         struct data data;
         assert_int_equal(data_open(&data), 0);
         if (data_read(&data, place.path, NULL) != 0) fail_msg("%s", data.message);
-        assert_int_equal(data.index, h->committed);
-        assert_int_equal(data.term, h->entry[h->committed].term);
+        assert_int_equal(data.index, h->commit_index);
+        assert_int_equal(data.term, h->entry[h->commit_index].term);
         expect_decided(h, &data.tree);
         data_close(&data);
     }
@@ -221,24 +222,24 @@ static void never(void *context, const struct raft_batch *batch) {
     fail_msg("it was told of what is no batch");
 }
 
-static void what_is_no_entry_is_refused(void **state) {
+static void malformed_batches_are_refused(void **state) {
     static const unsigned char two[] = {1, 0, 0, 0, 'x', 2, 0, 0, 0, 'y'}; /* the second is cut */
     (void)state;
-    for (uint64_t committed = 0; committed < 3; committed++)
+    for (uint64_t commit_index = 0; commit_index < 3; commit_index++)
         for (int whole = 0; whole < 2; whole++) {
             struct tree tree;
             struct data_replay r;
             struct raft_batch batch = {.first = 1,
                                        .term = 1,
-                                       .committed = committed,
+                                       .commit_index = commit_index,
                                        .count = whole ? 1 : 2,
                                        .bytes = two,
                                        .size = whole ? 5 : sizeof two};
             assert_int_equal(tree_open(&tree, 1), 0);
             data_replay_open(&r, &tree, 0, 0);
             if (!whole) r.each = never;
-            /* What is whole, and not decided, is not looked into. */
-            assert_int_equal(data_apply(&r, &batch), whole && !committed ? 0 : -1);
+            /* Uncommitted entries are not decoded. */
+            assert_int_equal(data_apply(&r, &batch), whole && !commit_index ? 0 : -1);
             data_replay_close(&r);
             tree_close(&tree);
         }
@@ -246,9 +247,9 @@ static void what_is_no_entry_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_decided_is_applied),
-        cmocka_unit_test(a_directory_is_read_as_far_as_it_is_decided),
-        cmocka_unit_test(what_is_no_entry_is_refused),
+        cmocka_unit_test(committed_entries_are_applied),
+        cmocka_unit_test(a_directory_is_read_up_to_the_commit_index),
+        cmocka_unit_test(malformed_batches_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* The judge of histories: classic ones by hand, random ones that are right, and thousands of small
- * ones of which every order is tried. */
+ * ones, for which every order is tried. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "judge/history.h"
+#include "lab/judge/history.h"
 
 enum { X = 1, Y, Z }; /* keys */
 
@@ -21,8 +21,8 @@ static struct history_operation *add(struct history *h, uint32_t client, enum hi
     struct history_operation o = history_begin(client, X, action, start);
     o.end = end;
     o.outcome = HISTORY_OK;
-    size_t place = history_add(h, &o);
-    return &h->operation[place];
+    size_t index = history_add(h, &o);
+    return &h->operation[index];
 }
 
 static void reads(struct history *h, uint32_t client, int64_t value, int64_t start, int64_t end) {
@@ -90,7 +90,7 @@ static void reads_and_writes(void **state) {
     (void)state;
     begins_with(&h, 0);
     writes(&h, 1, 7, 10, 20);
-    reads(&h, 2, 0, 12, 13); /* beside the write: old or new, and then new */
+    reads(&h, 2, 0, 12, 13); /* overlaps the write: old or new, and then new */
     reads(&h, 2, 7, 14, 15);
     reads(&h, 3, 7, 30, 31);
     assert_verdicts(&h, HELD, HELD);
@@ -102,7 +102,7 @@ static void reads_and_writes(void **state) {
 
     begins_with(&h, 0);
     writes(&h, 1, 7, 10, 20);
-    reads(&h, 2, 0, 20, 30); /* starts as the write ends: beside it */
+    reads(&h, 2, 0, 20, 30); /* starts when the write ends: it overlaps */
     assert_verdicts(&h, HELD, HELD);
 
     begins_with(&h, 0);
@@ -222,7 +222,7 @@ static void nodes_come_and_go(void **state) {
     history_close(&h);
 }
 
-static void what_is_unknown_may_come_late_or_never(void **state) {
+static void an_unknown_outcome_may_take_effect_late_or_never(void **state) {
     struct history h = {0};
     (void)state;
     begins_with(&h, 0);
@@ -259,9 +259,9 @@ static void what_is_unknown_may_come_late_or_never(void **state) {
     history_close(&h);
 }
 
-/* The write first, and the others need both of unknown outcome to go on; the other way round, one
- * of them is left for the read. */
-static void what_was_used_up_is_remembered(void **state) {
+/* With the write first, the others need both operations of unknown outcome; the other way round,
+ * one of them is left for the read. */
+static void used_up_operations_are_part_of_a_configuration(void **state) {
     struct history h = {0};
     (void)state;
     begins_with(&h, 0);
@@ -374,7 +374,7 @@ static void a_violation_is_explained(void **state) {
     history_close(&h);
 }
 
-/* Undecided is what it says, and another key may still decide. */
+/* An undecided key is reported, and another key may still be violated. */
 static void too_much_work_is_said_to_be(void **state) {
     struct history h = {0};
     struct history_result result;
@@ -382,7 +382,7 @@ static void too_much_work_is_said_to_be(void **state) {
     begins_with(&h, 0);
     for (int i = 0; i < 12; i++) writes(&h, (uint32_t)i, i, 10, 20);
     for (int i = 0; i < 12; i++) reads(&h, 30, i, 21, 22);
-    struct history_rules rules = {.work_most = 10000};
+    struct history_rules rules = {.work_limit = 10000};
     history_judge(&h, &rules, &result);
     assert_int_equal(result.verdict.value, UNKNOWN);
     assert_int_equal(result.key, X);
@@ -421,7 +421,7 @@ static void nonsense_is_refused(void **state) {
 
 /* ---- Small histories, every order ---- */
 
-/* The objects once more, written apart from the judge's. */
+/* A second specification of the objects, independent of the judge's. */
 struct copy {
     bool exists, held;
     int64_t value, version, token;
@@ -480,7 +480,7 @@ static bool comes_before(const struct history *h, size_t i, size_t j, bool seque
     return known && a->end < b->start;
 }
 
-/* The order is right, and what is stuck would be wrong behind it. */
+/* The order is right, and no stuck operation can follow it. */
 static void assert_explained(const struct history *h, bool sequential) {
     struct copy copy = {.token = -1}, before;
     struct history_result result;
@@ -539,7 +539,7 @@ static struct history_operation random_operation(struct rng *rng, unsigned clien
     return o;
 }
 
-/* The answer that the copy gives, told in full or in part. */
+/* The answer of the copy, complete or in part. */
 static void take_answer(struct rng *rng, struct copy *copy, struct history_operation *o) {
     if (o->action == HISTORY_ACQUIRE && rng_below(rng, 2))
         o->token = copy->token + 1 + below(rng, 2);
@@ -554,7 +554,7 @@ static void take_answer(struct rng *rng, struct copy *copy, struct history_opera
     if (versioned && rng_below(rng, 2)) o->version = copy->version;
 }
 
-/* A slip of the server: one answer is another. */
+/* An error of the server: a wrong answer. */
 static void spoil(struct rng *rng, struct history_operation *o) {
     static const enum history_outcome others[] = {HISTORY_OK, HISTORY_NO_NODE, HISTORY_EXISTS,
                                                   HISTORY_BAD_VERSION, HISTORY_REFUSED};
@@ -568,8 +568,8 @@ static void spoil(struct rng *rng, struct history_operation *o) {
     if (o->outcome == HISTORY_UNKNOWN || history_refuse(o)) *o = before;
 }
 
-/* What one copy answered, one operation a moment, with starts and ends spread around it; now and
- * then a read shows what was. */
+/* The answers of one copy, one operation per moment, with starts and ends spread around it; now and
+ * then a read is stale. */
 static void small_history(struct rng *rng, struct history *h) {
     struct copy copy = {.token = -1}, older = copy;
     bool lock = rng_below(rng, 4) == 0;
@@ -587,7 +587,7 @@ static void small_history(struct rng *rng, struct history *h) {
         } else if (rng_below(rng, 5)) {
             take_answer(rng, &copy, &o);
         } else if (rng_below(rng, 2)) {
-            answer(&copy, &o); /* it takes effect, but nobody is told */
+            answer(&copy, &o); /* it takes effect, but its client gets no answer */
         }
         if (rng_below(rng, 2)) older = copy;
         history_add(h, &o);
@@ -670,7 +670,7 @@ static void large_history(struct rng *rng, struct history *h, size_t count, bool
     free(w);
 }
 
-static void what_one_copy_did_holds(void **state) {
+static void histories_of_one_copy_hold(void **state) {
     struct history h = {0};
     struct rng rng;
     (void)state;
@@ -709,7 +709,7 @@ static void large_ones_are_little_work(void **state) {
     history_close(&h);
 }
 
-/* Writes without an answer stand in for each other: which of them counted is no question. */
+/* Writes without an answer are interchangeable, so it does not matter which took effect. */
 static void many_unknown_ones_are_little_work(void **state) {
     struct history h = {0};
     (void)state;
@@ -743,15 +743,15 @@ int main(void) {
         cmocka_unit_test(versions_tell_lost_updates),
         cmocka_unit_test(values_are_compared),
         cmocka_unit_test(nodes_come_and_go),
-        cmocka_unit_test(what_is_unknown_may_come_late_or_never),
-        cmocka_unit_test(what_was_used_up_is_remembered),
+        cmocka_unit_test(an_unknown_outcome_may_take_effect_late_or_never),
+        cmocka_unit_test(used_up_operations_are_part_of_a_configuration),
         cmocka_unit_test(locks_have_one_holder),
         cmocka_unit_test(keys_are_apart),
         cmocka_unit_test(a_violation_is_explained),
         cmocka_unit_test(too_much_work_is_said_to_be),
         cmocka_unit_test(nonsense_is_refused),
         cmocka_unit_test(every_order_was_tried),
-        cmocka_unit_test(what_one_copy_did_holds),
+        cmocka_unit_test(histories_of_one_copy_hold),
         cmocka_unit_test(large_ones_are_little_work),
         cmocka_unit_test(many_unknown_ones_are_little_work),
     };

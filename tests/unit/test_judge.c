@@ -1,4 +1,4 @@
-/* The judge of locks, told histories that were made up by hand. */
+/* The judge of locks, with runs made up by hand. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "judge/mutex.h"
+#include "lab/judge/mutex.h"
 
 struct court {
     struct arena arena;
@@ -43,7 +43,7 @@ static void crash(struct court *c, uint64_t now, unsigned p) {
 static bool writes(struct court *c, uint64_t now, unsigned p) {
     return mutex_judge_write(&c->judge, now, pid(p));
 }
-/* Asks, enters and leaves at once. */
+/* p asks, enters and leaves at once. */
 static void visit(struct court *c, uint64_t now, unsigned p) {
     request(c, now, p);
     enter(c, now, p, 0);
@@ -64,7 +64,7 @@ static void assert_violated(const struct court *c, enum mutex_property property,
     assert_true(any_violated(c->judge.verdict, MUTEX_PROPERTIES));
 }
 
-/* Deadlock, starvation and bounded wait are decided together when somebody waits at the end. */
+/* Deadlock, starvation and bounded wait are decided together when a process waits at the end. */
 static void assert_liveness(const struct court *c, enum verdict_value value, const char *why) {
     for (int i = DEADLOCK; i < MUTEX_PROPERTIES; i++)
         assert_verdict(c, (enum mutex_property)i, value, why);
@@ -122,13 +122,13 @@ static void waits_and_delays_are_summed(void **state) {
     court_close(&c);
 }
 
-static void who_stays_inside_at_the_end_harms_nobody(void **state) {
+static void a_process_inside_at_the_end_is_no_violation(void **state) {
     struct court c;
     (void)state;
     court_open(&c, 2, (struct mutex_rules){0});
     request(&c, 0, 1);
     enter(&c, 1, 1, 0);
-    mutex_judge_close(&c.judge, 5, TIME_LIMIT);
+    mutex_judge_close(&c.judge, 5, QUIESCENT);
     assert_verdict(&c, EXCLUSION, HELD, "");
     assert_verdict(&c, DEADLOCK, HELD, "");
     court_close(&c);
@@ -236,7 +236,7 @@ static void the_resource_refuses_an_older_token(void **state) {
     court_close(&c);
 }
 
-/* What the resource never saw it cannot refuse: the slow holder was the first to write. */
+/* The resource cannot refuse what it has not seen: the slow holder was the first to write. */
 static void an_older_token_is_taken_before_a_newer_one_was_seen(void **state) {
     struct court c;
     (void)state;
@@ -260,7 +260,7 @@ static void equal_tokens_do_not_fence(void **state) {
     assert_true(writes(&c, 20, 1));
     mutex_judge_close(&c.judge, 30, ALL_SERVED);
     assert_violated(&c, EXCLUSION, 20,
-                    "p1 wrote to the resource with token 5 although p2, who entered later, had "
+                    "p1 wrote to the resource with token 5 although p2, which entered later, had "
                     "written with token 5");
     assert_int_equal(c.judge.writes_late, 1);
     court_close(&c);
@@ -277,7 +277,7 @@ static void a_token_that_shrinks_does_not_fence(void **state) {
     assert_false(writes(&c, 21, 2)); /* the rightful holder is shut out */
     mutex_judge_close(&c.judge, 30, ALL_SERVED);
     assert_violated(&c, EXCLUSION, 20,
-                    "p1 wrote to the resource with token 9 although p2, who entered later, had "
+                    "p1 wrote to the resource with token 9 although p2, which entered later, had "
                     "written with token 4");
     court_close(&c);
 }
@@ -295,7 +295,7 @@ static void a_wait_at_rest_is_for_ever(void **state) {
         struct court c;
         court_open(&c, 4, (struct mutex_rules){0});
         for (unsigned p = waiting; p >= 1; p--) request(&c, 100 - p, p);
-        mutex_judge_close(&c.judge, 500, AT_REST);
+        mutex_judge_close(&c.judge, 500, QUIESCENT);
         assert_liveness(&c, VIOLATED, why[waiting - 1]);
         assert_violated(&c, DEADLOCK, 500, why[waiting - 1]);
         court_close(&c);
@@ -309,7 +309,7 @@ static void at_rest_a_holder_that_never_leaves_is_no_excuse(void **state) {
     request(&c, 0, 1);
     enter(&c, 0, 1, 0);
     request(&c, 1, 2);
-    mutex_judge_close(&c.judge, 9, AT_REST);
+    mutex_judge_close(&c.judge, 9, QUIESCENT);
     assert_liveness(&c, VIOLATED,
                     "p2 waits for ever: nothing is under way that could let anyone in");
     court_close(&c);
@@ -321,13 +321,13 @@ static void lost_patience_says_how_long(void **state) {
     court_open(&c, 2, (struct mutex_rules){0});
     visit(&c, 1000000, 2);
     request(&c, 2000000, 1);
-    mutex_judge_close(&c.judge, 62000000, PATIENCE_LOST);
+    mutex_judge_close(&c.judge, 62000000, NO_PROGRESS);
     assert_liveness(&c, VIOLATED, "p1 waits, and nobody has entered for 60 s");
     court_close(&c);
 }
 
 /* The lock has been free only since 50 s. */
-static void lost_patience_counts_from_when_the_lock_was_left(void **state) {
+static void a_stall_is_measured_from_when_the_lock_was_left(void **state) {
     struct court c;
     (void)state;
     court_open(&c, 2, (struct mutex_rules){0});
@@ -335,7 +335,7 @@ static void lost_patience_counts_from_when_the_lock_was_left(void **state) {
     enter(&c, 0, 2, 0);
     request(&c, 10, 1);
     leave(&c, 50000000, 2);
-    mutex_judge_close(&c.judge, 80000000, PATIENCE_LOST);
+    mutex_judge_close(&c.judge, 80000000, NO_PROGRESS);
     assert_liveness(&c, VIOLATED, "p1 waits, and nobody has entered for 30 s");
     court_close(&c);
 }
@@ -349,14 +349,37 @@ static void a_run_that_was_cut_short_decides_nothing(void **state) {
         request(&c, 0, 1);
         request(&c, 0, 3);
         mutex_judge_close(&c.judge, 100, ends[i]);
-        assert_liveness(&c, UNKNOWN, "the run ended while p1 and p3 wait");
+        for (int p = DEADLOCK; p < MUTEX_PROPERTIES; p++)
+            assert_verdict(&c, (enum mutex_property)p, UNKNOWN,
+                           "the run ended while p1 and p3 wait");
+        assert_verdict(&c, EXCLUSION, UNKNOWN,
+                       "not violated within 100 us, when the run was cut short");
         assert_false(any_violated(c.judge.verdict, MUTEX_PROPERTIES));
         court_close(&c);
     }
 }
 
-static void who_waits_for_a_holder_may_still_be_served(void **state) {
-    static const enum run_end ends[] = {TIME_LIMIT, EVENT_LIMIT, PATIENCE_LOST};
+/* ... not even when everybody was served so far; what was violated stays so. */
+static void what_would_have_come_is_not_known(void **state) {
+    struct court c;
+    (void)state;
+    court_open(&c, 2, (struct mutex_rules){.overtakes_bound = 1});
+    request(&c, 0, 1);
+    for (unsigned i = 0; i < 2; i++) visit(&c, 1, 2);
+    enter(&c, 2, 1, 0);
+    leave(&c, 3, 1);
+    mutex_judge_close(&c.judge, 5, EVENT_LIMIT);
+    for (int p = EXCLUSION; p < BOUNDED_WAIT; p++)
+        assert_verdict(&c, (enum mutex_property)p, UNKNOWN,
+                       "not violated within 5 us, when the run was cut short");
+    assert_violated(&c, BOUNDED_WAIT, 2,
+                    "others entered 2 times while p1 waited, more than the bound of 1");
+    court_close(&c);
+}
+
+static void a_wait_for_a_holder_may_still_be_served(void **state) {
+    static const enum run_end ends[] = {TIME_LIMIT, EVENT_LIMIT, NO_PROGRESS};
+    static const enum verdict_value exclusion[] = {UNKNOWN, UNKNOWN, HELD};
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         struct court c;
@@ -365,7 +388,10 @@ static void who_waits_for_a_holder_may_still_be_served(void **state) {
         enter(&c, 1, 1, 0);
         request(&c, 2, 2);
         mutex_judge_close(&c.judge, 100, ends[i]);
-        assert_liveness(&c, UNKNOWN, "the run ended while p2 waits and somebody is inside");
+        for (int p = DEADLOCK; p < MUTEX_PROPERTIES; p++)
+            assert_verdict(&c, (enum mutex_property)p, UNKNOWN,
+                           "the run ended while p2 waits and somebody is inside");
+        assert_int_equal(c.judge.verdict[EXCLUSION].value, exclusion[i]);
         court_close(&c);
     }
 }
@@ -401,12 +427,12 @@ static void starvation_is_seen_in_a_wait_without_end_too(void **state) {
     mutex_judge_close(&c.judge, 60, TIME_LIMIT);
     assert_violated(&c, STARVATION, 60, "others entered 6 times while p1 waited");
     assert_verdict(&c, DEADLOCK, UNKNOWN, "the run ended while p1 waits");
-    assert_verdict(&c, BOUNDED_WAIT, UNKNOWN, "the run ended while p1 waits");
+    assert_violated(&c, BOUNDED_WAIT, 60, "others entered 6 times while p1 waited");
     court_close(&c);
 }
 
-/* Usually 20 turns of everyone else, and never below 100. */
-static void the_usual_limit_of_starvation_grows_with_the_number_of_competitors(void **state) {
+/* 20 entries of every other process by default, and never below 100. */
+static void the_default_limit_of_starvation_grows_with_the_number_of_competitors(void **state) {
     static const struct {
         unsigned competitors, limit;
     } cases[] = {{1, 100}, {4, 100}, {5, 100}, {6, 120}, {50, 1000}};
@@ -423,7 +449,7 @@ static void overtakings_above_the_bound_break_it(void **state) {
     (void)state;
     for (unsigned overtakings = 2; overtakings <= 3; overtakings++) {
         struct court c;
-        court_open(&c, 3, (struct mutex_rules){.overtakes_most = 2});
+        court_open(&c, 3, (struct mutex_rules){.overtakes_bound = 2});
         request(&c, 0, 1);
         for (unsigned i = 1; i <= overtakings; i++) visit(&c, i, 2 + i % 2);
         enter(&c, 1500, 1, 0);
@@ -443,26 +469,26 @@ static void overtakings_above_the_bound_break_it(void **state) {
 static void the_first_broken_bound_is_reported(void **state) {
     struct court c;
     (void)state;
-    court_open(&c, 3, (struct mutex_rules){.overtakes_most = 1});
+    court_open(&c, 3, (struct mutex_rules){.overtakes_bound = 1});
     request(&c, 0, 1);
     for (unsigned i = 1; i <= 2; i++) visit(&c, i, 2);
     enter(&c, 3, 1, 0);
     leave(&c, 4, 1);
     request(&c, 10, 3);
     for (unsigned i = 11; i <= 15; i++) visit(&c, i, 2);
-    mutex_judge_close(&c.judge, 20, AT_REST);
+    mutex_judge_close(&c.judge, 20, QUIESCENT);
     assert_violated(&c, BOUNDED_WAIT, 3,
                     "others entered 2 times while p1 waited, more than the bound of 1");
     assert_violated(&c, DEADLOCK, 20,
                     "p3 waits for ever: nothing is under way that could let anyone in");
     assert_int_equal(c.judge.overtakes_max, 5);
-    assert_int_equal(c.judge.overtaken_most, pid(3));
+    assert_int_equal(c.judge.most_overtaken, pid(3));
     court_close(&c);
 }
 
 /* ---- Crashes ---- */
 
-static void who_crashes_while_it_waits_waits_no_more(void **state) {
+static void a_crash_ends_a_wait(void **state) {
     struct court c;
     (void)state;
     court_open(&c, 3, (struct mutex_rules){0});
@@ -473,25 +499,25 @@ static void who_crashes_while_it_waits_waits_no_more(void **state) {
     assert_int_equal(c.judge.waiting, 1);
     crash(&c, 7, 3);
     assert_int_equal(c.judge.waiting, 1);
-    mutex_judge_close(&c.judge, 9, AT_REST);
+    mutex_judge_close(&c.judge, 9, QUIESCENT);
     assert_liveness(&c, VIOLATED,
                     "p2 waits for ever: nothing is under way that could let anyone in");
     court_close(&c);
 }
 
-static void when_all_who_waited_are_dead_nothing_is_wrong(void **state) {
+static void crashed_waiters_are_no_violation(void **state) {
     struct court c;
     (void)state;
     court_open(&c, 2, (struct mutex_rules){0});
     request(&c, 0, 1);
     crash(&c, 5, 1);
-    mutex_judge_close(&c.judge, 9, AT_REST);
+    mutex_judge_close(&c.judge, 9, QUIESCENT);
     assert_verdict(&c, DEADLOCK, HELD, "");
     assert_verdict(&c, STARVATION, HELD, "");
     court_close(&c);
 }
 
-static void who_crashes_inside_is_inside_no_more(void **state) {
+static void a_crash_ends_a_stay_inside(void **state) {
     struct court c;
     (void)state;
     court_open(&c, 2, (struct mutex_rules){0});
@@ -549,7 +575,7 @@ int main(void) {
         cmocka_unit_test(the_properties_have_names),
         cmocka_unit_test(where_nobody_asks_all_holds),
         cmocka_unit_test(waits_and_delays_are_summed),
-        cmocka_unit_test(who_stays_inside_at_the_end_harms_nobody),
+        cmocka_unit_test(a_process_inside_at_the_end_is_no_violation),
         cmocka_unit_test(leaving_twice_counts_once),
         cmocka_unit_test(two_inside_violate_exclusion),
         cmocka_unit_test(the_first_overlap_is_reported_and_all_are_counted),
@@ -562,17 +588,18 @@ int main(void) {
         cmocka_unit_test(a_wait_at_rest_is_for_ever),
         cmocka_unit_test(at_rest_a_holder_that_never_leaves_is_no_excuse),
         cmocka_unit_test(lost_patience_says_how_long),
-        cmocka_unit_test(lost_patience_counts_from_when_the_lock_was_left),
+        cmocka_unit_test(a_stall_is_measured_from_when_the_lock_was_left),
         cmocka_unit_test(a_run_that_was_cut_short_decides_nothing),
-        cmocka_unit_test(who_waits_for_a_holder_may_still_be_served),
+        cmocka_unit_test(what_would_have_come_is_not_known),
+        cmocka_unit_test(a_wait_for_a_holder_may_still_be_served),
         cmocka_unit_test(many_overtakings_are_starvation),
         cmocka_unit_test(starvation_is_seen_in_a_wait_without_end_too),
-        cmocka_unit_test(the_usual_limit_of_starvation_grows_with_the_number_of_competitors),
+        cmocka_unit_test(the_default_limit_of_starvation_grows_with_the_number_of_competitors),
         cmocka_unit_test(overtakings_above_the_bound_break_it),
         cmocka_unit_test(the_first_broken_bound_is_reported),
-        cmocka_unit_test(who_crashes_while_it_waits_waits_no_more),
-        cmocka_unit_test(when_all_who_waited_are_dead_nothing_is_wrong),
-        cmocka_unit_test(who_crashes_inside_is_inside_no_more),
+        cmocka_unit_test(a_crash_ends_a_wait),
+        cmocka_unit_test(crashed_waiters_are_no_violation),
+        cmocka_unit_test(a_crash_ends_a_stay_inside),
         cmocka_unit_test(the_same_process_may_ask_again_after_a_crash),
         cmocka_unit_test(squares_are_summed_over_the_competitors),
     };

@@ -1,4 +1,5 @@
-/* Links between servers: several in one process, on loopback, and strangers with plain sockets. */
+/* Links between servers: several in one process, on loopback, and unauthenticated connections of
+ * plain sockets. */
 #include <arpa/inet.h>
 #include <endian.h>
 #include <errno.h>
@@ -11,10 +12,11 @@
 #include <time.h>
 
 #include "base/crc32c.h"
+#include "base/logger.h"
 #include "file_help.h"
-#include "net/link.h"
+#include "wire/net/link.h"
 
-enum { ENSEMBLE = 77, PATIENCE_MS = 4000, HELLO = 48, HEADER = 12 };
+enum { ENSEMBLE = 77, TIMEOUT_MS = 4000, HELLO = 48, HEADER = 12 };
 
 /* ---- One loop, and what is said ---- */
 
@@ -24,14 +26,11 @@ static char said[1 << 16];
 
 static void on_tick(uv_timer_t *timer) { (void)timer; }
 
-static void say(const char *level, const char *format, ...) {
-    size_t used = strlen(said);
-    va_list arguments;
-    (void)level;
-    va_start(arguments, format);
-    vsnprintf(said + used, sizeof said - used, format, arguments);
-    va_end(arguments);
-    strncat(said, "\n", sizeof said - strlen(said) - 1);
+/* Without the time and the level. */
+static void keep_line(const char *line, size_t size) {
+    const char *message = strchr(strchr(line, ' ') + 1, ' ') + 1;
+    (void)size;
+    strncat(said, message, sizeof said - strlen(said) - 1);
 }
 
 static uint64_t now_ms(void) {
@@ -42,7 +41,7 @@ static uint64_t now_ms(void) {
 
 #define WAIT(CONDITION)                                                                            \
     for (uint64_t begun_ = now_ms(); !(CONDITION);) {                                              \
-        if (now_ms() - begun_ > PATIENCE_MS) fail_msg("not in time: %s\n%s", #CONDITION, said);    \
+        if (now_ms() - begun_ > TIMEOUT_MS) fail_msg("not in time: %s\n%s", #CONDITION, said);     \
         uv_run(&loop, UV_RUN_ONCE);                                                                \
     }
 
@@ -54,6 +53,7 @@ static int open_loop(void **state) {
     (void)state;
     signal(SIGPIPE, SIG_IGN);
     said[0] = 0;
+    logger_set_output(keep_line);
     assert_int_equal(net_open(&loop), 0);
     uv_timer_init(&loop, &tick);
     uv_timer_start(&tick, on_tick, 2, 2);
@@ -73,23 +73,26 @@ static int close_loop(void **state) {
 
 struct end {
     uint64_t id, incarnation, last_incarnation;
+    uint16_t oldest, newest, last_version;
     struct links *links;
     int32_t port;
     struct tls *tls;
-    unsigned up, came, gone, drained, frames;
+    unsigned up, accepted, gone, drained, frames;
     unsigned down[4]; /* by reason */
     uint64_t down_at[4];
     uint64_t last_from;
     uint32_t last_type;
     struct bytes last; /* body */
     void (*then)(struct end *end);
+    bool (*is_expected)(void *owner, uint64_t id, uint64_t ensemble, uint32_t directory);
 };
 
-static void on_frame(void *owner, uint64_t from, uint32_t type, const unsigned char *bytes,
-                     size_t size) {
+static void on_frame(void *owner, uint64_t from, uint16_t version, uint32_t type,
+                     const unsigned char *bytes, size_t size) {
     struct end *end = owner;
     end->frames++;
     end->last_from = from;
+    end->last_version = version;
     end->last_type = type;
     end->last.used = 0;
     bytes_add(&end->last, bytes, size);
@@ -112,7 +115,7 @@ static void on_down(void *owner, uint64_t id, enum link_reason reason) {
 static void on_incoming(void *owner, uint64_t id, bool here, uint64_t incarnation) {
     struct end *end = owner;
     (void)id;
-    *(here ? &end->came : &end->gone) += 1;
+    *(here ? &end->accepted : &end->gone) += 1;
     if (here) end->last_incarnation = incarnation;
 }
 
@@ -123,14 +126,16 @@ static void on_drained(void *owner, uint64_t id) {
 }
 
 static struct links_config config_of(struct end *end) {
-    return (struct links_config){.loop = &loop,
+    return (struct links_config){.version_oldest = end->oldest,
+                                 .version_newest = end->newest,
+                                 .loop = &loop,
                                  .id = end->id,
                                  .ensemble = ENSEMBLE,
                                  .incarnation = end->incarnation,
                                  .seed = 1,
                                  .tls = end->tls,
-                                 .say = say,
                                  .owner = end,
+                                 .is_expected = end->is_expected,
                                  .on_frame = on_frame,
                                  .on_up = on_up,
                                  .on_down = on_down,
@@ -171,7 +176,7 @@ static void set(struct end *from, const struct end *to) {
 
 static void send_frame(struct end *from, uint64_t to, uint32_t type, const void *body,
                        size_t size) {
-    struct bytes *out = link_begin(from->links, to, type);
+    struct bytes *out = link_begin(from->links, to, type, LINK_BULK);
     assert_non_null(out);
     bytes_add(out, body, size);
     link_end(from->links, to);
@@ -288,19 +293,20 @@ static struct tls *certified(const char *member, const char *authorities) {
     char certificate[128], key[128];
     snprintf(certificate, sizeof certificate, "%s/%s.pem", place.path, member);
     snprintf(key, sizeof key, "%s/%s.key", place.path, member);
-    struct tls_files files = {certificate, key, "", path_of(authorities)};
-    struct tls *tls = tls_open(&files, TLS_CLIENTS_CERTIFIED, say);
+    struct tls_files files = {
+        .certificate = certificate, .key = key, .authorities = path_of(authorities)};
+    struct tls *tls = tls_open(&files, TLS_CLIENTS_CERTIFIED);
     assert_non_null(tls);
     return tls;
 }
 
 static struct tls *keyed(const char *name) {
-    struct tls *tls = tls_open_key(path_of(name), say);
+    struct tls *tls = tls_open_key(path_of(name));
     assert_non_null(tls);
     return tls;
 }
 
-/* ---- Strangers ---- */
+/* ---- Unauthenticated connections ---- */
 
 static int dial_raw(int32_t port) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
@@ -317,7 +323,7 @@ static void put(int raw, const void *bytes, size_t size) {
         ssize_t sent = send(raw, at, size, MSG_NOSIGNAL);
         if (sent > 0) at += sent, size -= (size_t)sent;
         assert_true(sent > 0 || errno == EAGAIN);
-        assert_true(now_ms() - begun < PATIENCE_MS);
+        assert_true(now_ms() - begun < TIMEOUT_MS);
         uv_run(&loop, UV_RUN_NOWAIT);
     }
 }
@@ -326,10 +332,10 @@ static void put(int raw, const void *bytes, size_t size) {
 static size_t get(int raw, void *to, size_t room) {
     size_t size = 0;
     for (uint64_t begun = now_ms(); size < room;) {
-        ssize_t came = recv(raw, (char *)to + size, room - size, 0);
-        if (came == 0 || (came < 0 && errno != EAGAIN)) break;
-        if (came > 0) size += (size_t)came;
-        if (now_ms() - begun > PATIENCE_MS) fail_msg("nothing came\n%s", said);
+        ssize_t received = recv(raw, (char *)to + size, room - size, 0);
+        if (received == 0 || (received < 0 && errno != EAGAIN)) break;
+        if (received > 0) size += (size_t)received;
+        if (now_ms() - begun > TIMEOUT_MS) fail_msg("nothing came\n%s", said);
         uv_run(&loop, UV_RUN_NOWAIT);
     }
     return size;
@@ -337,8 +343,8 @@ static size_t get(int raw, void *to, size_t room) {
 
 static bool is_closed(int raw) {
     char byte;
-    ssize_t came = recv(raw, &byte, 1, MSG_PEEK);
-    return came == 0 || (came < 0 && errno != EAGAIN);
+    ssize_t received = recv(raw, &byte, 1, MSG_PEEK);
+    return received == 0 || (received < 0 && errno != EAGAIN);
 }
 
 struct raw_hello {
@@ -364,14 +370,17 @@ static int greet_as(struct raw_hello h, int32_t port, struct raw_hello *answer) 
 }
 
 /* A link of a server that is none. */
-static int raw_link(uint64_t from, const struct end *to) {
-    struct raw_hello answer;
-    int raw = greet_as(hello(from, to->id), to->port, &answer);
+static int raw_link_of(uint16_t version, uint64_t from, const struct end *to) {
+    struct raw_hello h = hello(from, to->id), answer;
+    h.version = version;
+    int raw = greet_as(h, to->port, &answer);
     assert_int_equal(answer.verdict, 0);
     assert_int_equal(answer.from, to->id);
     assert_int_equal(answer.to, from);
     return raw;
 }
+
+static int raw_link(uint64_t from, const struct end *to) { return raw_link_of(2, from, to); }
 
 static void add_raw_frame(struct bytes *out, uint32_t type, const void *body, uint32_t size) {
     uint32_t header[3] = {size, type, 0};
@@ -406,10 +415,10 @@ static void frames_between(struct tls *one, struct tls *two) {
     static unsigned char body[LINK_FRAME_MAX];
     static const size_t sizes[] = {0, 1, 100, 16384, 65524, 65536, 200000, LINK_FRAME_MAX};
     start(&a), start(&b);
-    assert_null(link_begin(a.links, 2, 0));
+    assert_null(link_begin(a.links, 2, 0, LINK_URGENT));
     set(&a, &b), set(&b, &a);
-    assert_null(link_begin(a.links, 2, 0));
-    WAIT(a.up && b.up && a.came && b.came);
+    assert_null(link_begin(a.links, 2, 0, LINK_URGENT));
+    WAIT(a.up && b.up && a.accepted && b.accepted);
     assert_int_equal(a.last_incarnation, 22);
     assert_int_equal(b.last_incarnation, 11);
     for (size_t i = 0; i < sizeof body; i++) body[i] = (unsigned char)(i * 31 >> 3);
@@ -423,21 +432,22 @@ static void frames_between(struct tls *one, struct tls *two) {
         assert_int_equal(b.last_type, 1000 + i);
         assert_int_equal(b.last.used, sizes[i]);
         assert_memory_equal(b.last.at, body, sizes[i]);
-        sent += HEADER + sizes[i];
+        size_t fragments = sizes[i] ? (sizes[i] + LINK_FRAGMENT_MAX - 1) / LINK_FRAGMENT_MAX : 1;
+        sent += fragments * HEADER + sizes[i];
     }
     send_frame(&b, 1, 7, "back", 4);
     links_flush(b.links);
     WAIT(a.frames == 1);
     assert_int_equal(a.last_from, 2);
-    struct link_figures says = link_says(a.links, 2), theirs = link_says(b.links, 1);
-    assert_true(says.up && says.incoming && says.up_ms < PATIENCE_MS);
-    assert_int_equal(says.bytes_out, sent);
-    assert_int_equal(says.bytes_in, HEADER + 4);
+    struct link_status ours = link_status(a.links, 2), theirs = link_status(b.links, 1);
+    assert_true(ours.up && ours.incoming && ours.up_ms < TIMEOUT_MS);
+    assert_int_equal(ours.bytes_out, sent);
+    assert_int_equal(ours.bytes_in, HEADER + 4);
     assert_int_equal(theirs.bytes_in, sent);
-    assert_int_equal(says.port, b.port);
-    assert_string_equal(says.address, "127.0.0.1");
+    assert_int_equal(ours.port, b.port);
+    assert_string_equal(ours.address, "127.0.0.1");
     assert_int_equal(link_unsent(a.links, 2), 0);
-    assert_int_equal(a.up + b.up + a.came + b.came, 4);
+    assert_int_equal(a.up + b.up + a.accepted + b.accepted, 4);
     stop(&a), stop(&b);
 }
 
@@ -528,7 +538,7 @@ static void nobody_gets_through(struct end *a, struct end *b, const char *reason
     start(a), start(b);
     set(a, b), set(b, a);
     WAIT(a->down[LINK_REJECTED] >= 2 && b->down[LINK_REJECTED] >= 2);
-    assert_int_equal(a->up + b->up + a->came + b->came, 0);
+    assert_int_equal(a->up + b->up + a->accepted + b->accepted, 0);
     if (!was_said(reason)) fail_msg("no '%s' in: %s", reason, said);
     stop(a), stop(b);
     run_for(20);
@@ -538,9 +548,9 @@ static void nobody_gets_through(struct end *a, struct end *b, const char *reason
 static void test_wrong_key(void **state) {
     (void)state;
     struct end a = {.id = 1, .tls = keyed("key")}, b = {.id = 2, .tls = keyed("other-key")};
-    nobody_gets_through(&a, &b,
-                        "TLS refused a link from 127.0.0.1: the two do not have the same key");
-    assert_true(was_said("no link to server 1 at 127.0.0.1") && !was_said("illegal parameter") &&
+    nobody_gets_through(&a, &b, " address=127.0.0.1 reason=\"the two servers have different keys;");
+    assert_true(was_said("TLS refused a link") && was_said("no link to another server") &&
+                was_said(" peer=1 host=127.0.0.1 port=") && !was_said("illegal parameter") &&
                 !was_said("binder"));
 }
 
@@ -555,13 +565,13 @@ static void test_key_and_certificate(void **state) {
     (void)state;
     struct end a = {.id = 1, .tls = keyed("key")},
                b = {.id = 2, .tls = certified("member", "ours")};
-    nobody_gets_through(&a, &b, "no link to server 2");
+    nobody_gets_through(&a, &b, "until it answers peer=2 ");
 }
 
 static void test_plain_and_key(void **state) {
     (void)state;
     struct end a = {.id = 1}, b = {.id = 2, .tls = keyed("key")};
-    nobody_gets_through(&a, &b, "it says more than who it is");
+    nobody_gets_through(&a, &b, "only one of the two uses TLS");
 }
 
 /* OpenSSL's own client, with what a context says; true: the other end took it in. */
@@ -573,7 +583,7 @@ static bool openssl_gets_in(SSL_CTX *context, const struct end *to) {
     SSL_set_fd(ssl, raw);
     SSL_set_connect_state(ssl);
     bool written = false;
-    for (uint64_t begun = now_ms(); now_ms() - begun < PATIENCE_MS;) {
+    for (uint64_t begun = now_ms(); now_ms() - begun < TIMEOUT_MS;) {
         if (!written) written = SSL_write(ssl, &h, sizeof h) == sizeof h;
         result = SSL_read(ssl, &answer, sizeof answer);
         int error = SSL_get_error(ssl, result);
@@ -604,11 +614,11 @@ static void test_certificate_is_needed(void **state) {
     let_in(&b, TLS1_3_VERSION, NULL, false);
     let_in(&b, TLS1_2_VERSION, NULL, false);
     let_in(&b, TLS1_3_VERSION, "stranger", false);
-    assert_int_equal(b.came, 0);
+    assert_int_equal(b.accepted, 0);
     let_in(&b, TLS1_3_VERSION, "member", true);
     let_in(&b, TLS1_2_VERSION, "member", true);
     let_in(&b, TLS1_1_VERSION, "member", false);
-    assert_int_equal(b.came, 2);
+    assert_int_equal(b.accepted, 2);
     stop(&b);
     run_for(20);
     tls_close(b.tls);
@@ -621,7 +631,72 @@ static void test_key_is_needed(void **state) {
     let_in(&b, TLS1_3_VERSION, NULL, false);
     let_in(&b, TLS1_3_VERSION, "member", false);
     let_in(&b, TLS1_2_VERSION, "member", false);
-    assert_int_equal(b.came, 0);
+    assert_int_equal(b.accepted, 0);
+    stop(&b);
+    run_for(20);
+    tls_close(b.tls);
+}
+
+static void expect_frame(struct end *from, struct end *to) {
+    unsigned before = to->frames;
+    send_frame(from, to->id, 7, "here", 4);
+    links_flush(from->links);
+    WAIT(to->frames == before + 1);
+}
+
+/* Links that are up stay so; those that begin use what was read last, and could be used. */
+static void test_key_is_replaced(void **state) {
+    (void)state;
+    file_write(&place, "turned", "the first of two keys", 21);
+    struct end a = {.id = 1, .tls = keyed("turned")}, b = {.id = 2, .tls = keyed("turned")};
+    start(&a), start(&b);
+    set(&a, &b), set(&b, &a);
+    WAIT(a.up && b.up && a.accepted && b.accepted);
+    file_write(&place, "turned", "too short", 9);
+    assert_false(tls_reload(a.tls));
+    assert_true(was_said("turned reason=\"it must hold 16 bytes or more"));
+    file_write(&place, "turned", "the second of two keys", 22);
+    assert_true(tls_reload(a.tls) && tls_reload(b.tls));
+    expect_frame(&a, &b), expect_frame(&b, &a);
+    assert_int_equal(a.down[LINK_BROKEN] + b.down[LINK_BROKEN], 0);
+    struct end c = {.id = 3, .tls = keyed("turned")};
+    start(&c);
+    set(&c, &b);
+    WAIT(c.up);
+    file_write(&place, "turned", "too short", 9);
+    assert_false(tls_reload(b.tls));
+    links_redial(c.links);
+    WAIT(c.up == 2);
+    stop(&a), stop(&b), stop(&c);
+    run_for(20);
+    tls_close(a.tls), tls_close(b.tls), tls_close(c.tls);
+}
+
+static void copy(const char *from, const char *to) {
+    char bytes[4096];
+    FILE *file = fopen(path_of(from), "r");
+    assert_non_null(file);
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    file_write(&place, to, bytes, size);
+}
+
+static void test_certificate_is_replaced(void **state) {
+    (void)state;
+    copy("ours", "turned-ca");
+    struct end b = {.id = 2, .tls = certified("member", "turned-ca")};
+    int64_t left = tls_expiry(b.tls) - time(NULL);
+    assert_true(left > 0 && left <= 3600);
+    start(&b);
+    let_in(&b, TLS1_3_VERSION, "stranger", false);
+    copy("both", "turned-ca");
+    assert_true(tls_reload(b.tls));
+    let_in(&b, TLS1_3_VERSION, "stranger", true);
+    file_write(&place, "turned-ca", "nothing", 7);
+    assert_false(tls_reload(b.tls));
+    let_in(&b, TLS1_3_VERSION, "stranger", true);
+    let_in(&b, TLS1_3_VERSION, "member", true);
+    let_in(&b, TLS1_3_VERSION, NULL, false);
     stop(&b);
     run_for(20);
     tls_close(b.tls);
@@ -629,13 +704,13 @@ static void test_key_is_needed(void **state) {
 
 static void test_key_files(void **state) {
     (void)state;
-    assert_null(tls_open_key(path_of("none"), say));
-    assert_true(was_said("none: cannot be used as key: No such file"));
-    assert_null(tls_open_key(path_of("short-key"), say));
-    assert_true(was_said("short-key: cannot be used as key: it must hold 16 bytes or more"));
-    assert_null(tls_open_key(path_of("seen-key"), say));
-    assert_true(was_said("seen-key: cannot be used as key: it must be a file that only its owner"));
-    assert_null(tls_open_key(place.path, say));
+    assert_null(tls_open_key(path_of("none")));
+    assert_true(was_said("none reason=\"No such file"));
+    assert_null(tls_open_key(path_of("short-key")));
+    assert_true(was_said("short-key reason=\"it must hold 16 bytes or more"));
+    assert_null(tls_open_key(path_of("seen-key")));
+    assert_true(was_said("seen-key reason=\"it must be a file that only its owner"));
+    assert_null(tls_open_key(place.path));
     assert_false(was_said("a key of"));
 }
 
@@ -649,19 +724,41 @@ static void answered(struct raw_hello h, const struct end *to, uint32_t verdict)
     close(raw);
 }
 
+static bool expects_7(void *owner, uint64_t id, uint64_t ensemble, uint32_t directory) {
+    (void)owner, (void)ensemble;
+    return id != 1 || !directory || directory == 7;
+}
+
+/* From version 4 on the upper half of the incarnation is the id of the sender's data directory. */
+static void test_data_directories(void **state) {
+    (void)state;
+    struct end a = {.id = 1, .incarnation = UINT64_C(8) << 32};
+    struct end b = {.id = 2, .is_expected = expects_7};
+    struct raw_hello h;
+    start(&a), start(&b);
+    h = hello(1, 2), h.version = 4, h.incarnation = UINT64_C(7) << 32 | 9, answered(h, &b, 0);
+    h = hello(1, 2), h.version = 4, h.incarnation = UINT64_C(8) << 32 | 9, answered(h, &b, 6);
+    h = hello(1, 2), h.version = 3, h.incarnation = UINT64_C(8) << 32 | 9, answered(h, &b, 0);
+    assert_int_equal(b.accepted, 2);
+    set(&b, &a); /* the dialer judges as well */
+    WAIT(b.down[LINK_REJECTED]);
+    assert_true(was_said("another data directory"));
+    stop(&a), stop(&b);
+}
+
 static void test_hellos(void **state) {
     (void)state;
     struct end b = {.id = 2};
     struct raw_hello h;
     start(&b);
-    h = hello(1, 2), h.version++, answered(h, &b, 1);
+    h = hello(1, 2), h.version = 1, answered(h, &b, 1);
     h = hello(1, 2), h.ensemble++, answered(h, &b, 2);
     answered(hello(1, 3), &b, 3);
     answered(hello(2, 2), &b, 4);
     h = hello(1, 2), h.magic[5] = 'S', answered(h, &b, UINT32_MAX);
-    assert_int_equal(b.came, 0);
+    assert_int_equal(b.accepted, 0);
     answered(hello(1, 2), &b, 0);
-    assert_int_equal(b.came, 1);
+    assert_int_equal(b.accepted, 1);
     assert_int_equal(b.last_incarnation, 5);
     for (size_t i = 0; i < HELLO; i++) { /* a bit that fell over */
         int raw = dial_raw(b.port);
@@ -671,7 +768,7 @@ static void test_hellos(void **state) {
         WAIT(is_closed(raw));
         close(raw);
     }
-    assert_int_equal(b.came, 1);
+    assert_int_equal(b.accepted, 1);
     stop(&b);
 }
 
@@ -683,20 +780,20 @@ static void test_other_servers(void **state) {
     start(&a), start(&b), start_as(&c, &config);
     assert_null(links_set(a.links, 4, "127.0.0.1", b.port));
     WAIT(a.down[LINK_REJECTED] >= 1);
-    assert_true(was_said("no link to server 4") && was_said("the address of another server"));
+    assert_true(was_said("until it answers peer=4 ") && was_said("has another id"));
     links_drop(a.links, 4);
     a.down[LINK_REJECTED] = 0;
     set(&a, &c);
     WAIT(a.down[LINK_REJECTED] >= 5);
-    char *first = strstr(said, "not of the same ensemble");
+    char *first = strstr(said, "different ensembles");
     assert_non_null(first);
-    first = strstr(first, "no link to server 3");
-    assert_true(!first || !strstr(first + 1, "no link to server 3")); /* once is enough */
+    first = strstr(first, " peer=3 ");
+    assert_true(!first || !strstr(first + 1, " peer=3 ")); /* once is enough */
     links_drop(a.links, 3);
     a.down[LINK_REJECTED] = 0;
     assert_null(links_set(a.links, 5, "127.0.0.1", a.port)); /* itself */
     WAIT(a.down[LINK_REJECTED] >= 1);
-    assert_int_equal(a.up + a.came + b.came + c.came, 0);
+    assert_int_equal(a.up + a.accepted + b.accepted + c.accepted, 0);
     stop(&a), stop(&b), stop(&c);
 }
 
@@ -730,13 +827,209 @@ static void test_impostors(void **state) {
     impostor(hello(3, 1), 0, false);
     impostor(hello(2, 4), 0, false);
     h = hello(2, 1), h.ensemble++, impostor(h, 0, false);
-    h = hello(2, 1), h.version++, impostor(h, 0, false);
+    h = hello(2, 1), h.version = 3, impostor(h, 0, true);
+    h = hello(2, 1), h.version = LINK_VERSION_NEWEST + 1, impostor(h, 0, false);
+    h = hello(2, 1), h.version = 1, impostor(h, 0, false);
     h = hello(2, 1), h.verdict = 99, impostor(h, 0, false);
     h = hello(2, 1), h.magic[0] = 'X', impostor(h, 0, false);
     impostor(hello(2, 1), 8, true); /* and broken as soon as it says more */
 }
 
-/* ---- Strangers ---- */
+/* ---- Versions ---- */
+
+static void answered_version(uint16_t offer, const struct end *to, uint32_t verdict,
+                             uint16_t version) {
+    struct raw_hello h = hello(1, to->id), answer;
+    h.version = offer;
+    close(greet_as(h, to->port, &answer));
+    assert_int_equal(answer.verdict, verdict);
+    assert_int_equal(answer.version, version);
+}
+
+static void test_offers(void **state) {
+    (void)state;
+    struct end b = {.id = 2}, c = {.id = 3, .oldest = 4, .newest = 6};
+    start(&b), start(&c);
+    answered_version(1, &b, 1, LINK_VERSION_OLDEST);
+    answered_version(2, &b, 0, 2);
+    answered_version(3, &b, 0, 3);
+    answered_version(UINT16_MAX, &b, 0, LINK_VERSION_NEWEST);
+    answered_version(3, &c, 1, 4);
+    answered_version(4, &c, 0, 4);
+    answered_version(5, &c, 0, 5);
+    answered_version(7, &c, 0, 6);
+    stop(&b), stop(&c);
+}
+
+/* Sends a frame over the link from one to the other, which has that version. */
+static void frame_of_version(struct end *from, struct end *to, uint16_t version) {
+    unsigned frames = to->frames;
+    assert_int_equal(link_version(from->links, to->id), version);
+    send_frame(from, to->id, 1, "frame", 5);
+    links_flush(from->links);
+    WAIT(to->frames == frames + 1);
+    assert_int_equal(to->last_version, version);
+}
+
+/* Both dial each other: each link has the newest version that both have. */
+static void versions_between(struct end a, struct end b, uint16_t version) {
+    a.id = 1, b.id = 2;
+    start(&a), start(&b);
+    set(&a, &b), set(&b, &a);
+    assert_int_equal(link_version(a.links, 2), 0);
+    assert_int_equal(link_version(a.links, 9), 0);
+    WAIT(a.up && b.up);
+    frame_of_version(&a, &b, version);
+    frame_of_version(&b, &a, version);
+    assert_int_equal(a.up + b.up, 2);
+    assert_string_equal(said, "");
+    stop(&a), stop(&b);
+}
+
+static void test_versions(void **state) {
+    (void)state;
+    struct end two = {.newest = 2}, three = {.newest = 3}, only_three = {.oldest = 3, .newest = 3};
+    struct end later = {.oldest = 3, .newest = 5}, now = {0};
+    versions_between(two, two, 2);
+    versions_between(two, three, 2);
+    versions_between(three, three, 3);
+    versions_between(three, only_three, 3);
+    versions_between(three, later, 3);
+    versions_between(now, now, LINK_VERSION_NEWEST);
+    versions_between(two, now, 2);
+}
+
+/* What a server does that knows no version but its own; returns the connection. */
+static int answer_as_2(int listener, uint16_t offer) {
+    struct raw_hello theirs, answer = hello(2, 1);
+    int raw = accept_raw(listener);
+    assert_int_equal(get(raw, &theirs, sizeof theirs), sizeof theirs);
+    assert_int_equal(theirs.version, offer);
+    answer.verdict = offer != 2;
+    seal(&answer);
+    put(raw, &answer, sizeof answer);
+    if (offer == 2) return raw;
+    close(raw);
+    return -1;
+}
+
+static void test_version_2_refuses(void **state) {
+    (void)state;
+    struct end a = {.id = 1};
+    struct raw_hello theirs;
+    int32_t port;
+    int listener = listen_raw(&port, 8);
+    start(&a);
+    assert_null(links_set(a.links, 2, "127.0.0.1", port));
+    answer_as_2(listener, LINK_VERSION_NEWEST);
+    int raw = accept_raw(listener); /* dialed again without a failed attempt */
+    assert_int_equal(a.down[LINK_REJECTED] + a.up, 0);
+    assert_string_equal(said, "");
+    close(raw); /* it falls before it answers */
+    WAIT(a.down[LINK_REJECTED] == 1);
+    raw = answer_as_2(listener, 2); /* which is remembered */
+    WAIT(a.up == 1);
+    assert_int_equal(link_version(a.links, 2), 2);
+    close(raw);
+    WAIT(a.down[LINK_BROKEN] == 1);
+    assert_int_equal(link_version(a.links, 2), 0);
+    answer_as_2(listener, LINK_VERSION_NEWEST); /* it might have been upgraded */
+    raw = answer_as_2(listener, 2);
+    WAIT(a.up == 2);
+    assert_int_equal(a.down[LINK_REJECTED], 1);
+    close(raw);
+    WAIT(a.down[LINK_BROKEN] == 2);
+    answer_as_2(listener, LINK_VERSION_NEWEST);
+    close(accept_raw(listener));
+    WAIT(a.down[LINK_REJECTED] == 2);
+    int32_t other_port; /* another address may be another server's: nothing is remembered of it */
+    int other = listen_raw(&other_port, 8);
+    assert_null(links_set(a.links, 2, "127.0.0.1", other_port));
+    raw = accept_raw(other);
+    assert_int_equal(get(raw, &theirs, sizeof theirs), sizeof theirs);
+    assert_int_equal(theirs.version, LINK_VERSION_NEWEST);
+    close(raw), close(other), close(listener);
+    stop(&a);
+}
+
+static unsigned times_said(const char *text) {
+    unsigned times = 0;
+    for (const char *at = said; (at = strstr(at, text)); at++) times++;
+    return times;
+}
+
+static const char no_version[] = "no version of the protocol in common";
+
+/* One that refuses version 2 as well, with the version that it was offered, or an older one. */
+static void test_version_refused_again(void **state) {
+    (void)state;
+    enum { ATTEMPTS = 5 };
+    struct end a = {.id = 1};
+    struct raw_hello theirs, answer = hello(2, 1);
+    int32_t port;
+    int listener = listen_raw(&port, 8);
+    answer.verdict = 1;
+    start(&a);
+    assert_null(links_set(a.links, 2, "127.0.0.1", port));
+    uint64_t begun = now_ms();
+    for (unsigned i = 0; i < 2 * ATTEMPTS; i++) {
+        int raw = accept_raw(listener);
+        assert_int_equal(a.down[LINK_REJECTED], i / 2);
+        assert_int_equal(get(raw, &theirs, sizeof theirs), sizeof theirs);
+        assert_int_equal(theirs.version, i % 2 ? 2 : LINK_VERSION_NEWEST);
+        answer.version = i == 1 ? 1 : i == 3 ? LINK_VERSION_NEWEST : 2;
+        seal(&answer);
+        put(raw, &answer, sizeof answer);
+        WAIT(is_closed(raw));
+        close(raw);
+    }
+    WAIT(a.down[LINK_REJECTED] == ATTEMPTS);
+    assert_true(now_ms() - begun >= (20 + 40 + 80 + 160) / 2 - 20);
+    assert_int_equal(times_said("until it answers peer=2 "), 1);
+    assert_true(was_said(no_version));
+    close(listener);
+    stop(&a);
+}
+
+static void test_versions_do_not_meet(void **state) {
+    (void)state;
+    enum { ATTEMPTS = 5 };
+    struct end a = {.id = 1, .newest = 2}, b = {.id = 2, .oldest = 3};
+    start(&a), start(&b);
+    uint64_t begun = now_ms();
+    set(&a, &b), set(&b, &a);
+    WAIT(a.down[LINK_REJECTED] >= ATTEMPTS && b.down[LINK_REJECTED] >= ATTEMPTS);
+    assert_true(now_ms() - begun >= (20 + 40 + 80 + 160) / 2 - 20); /* retried ever more slowly */
+    assert_int_equal(a.up + b.up + a.frames + b.frames + b.accepted, 0);
+    assert_int_equal(times_said("until it answers peer=1 "), 1);
+    assert_int_equal(times_said("until it answers peer=2 "), 1);
+    assert_int_equal(times_said("a link was refused"), 1);
+    assert_int_equal(times_said(no_version), 3);
+    stop(&a), stop(&b);
+}
+
+static void test_upgrade(void **state) {
+    (void)state;
+    struct end a = {.id = 1}, b = {.id = 2, .newest = 2};
+    start(&a), start(&b);
+    set(&a, &b), set(&b, &a);
+    WAIT(a.up == 1 && b.up == 1);
+    frame_of_version(&a, &b, 2);
+    frame_of_version(&b, &a, 2);
+    stop(&b);
+    WAIT(a.down[LINK_BROKEN] == 1 && a.gone == 1);
+    assert_int_equal(link_version(a.links, 2), 0);
+    b.newest = 3;
+    start(&b);
+    set(&b, &a);
+    WAIT(a.up == 2 && b.up == 2);
+    frame_of_version(&a, &b, 3);
+    frame_of_version(&b, &a, 3);
+    assert_string_equal(said, "");
+    stop(&a), stop(&b);
+}
+
+/* ---- Unauthenticated connections ---- */
 
 static void test_silence_ends(void **state) {
     (void)state;
@@ -757,15 +1050,15 @@ static void test_silence_ends(void **state) {
     assert_true(now_ms() - begun >= 290);
     assert_false(is_closed(later));
     WAIT(is_closed(later));
-    assert_true(was_said("did not say who it is in time"));
+    assert_true(was_said("no hello was received in time"));
     assert_false(is_closed(link)); /* it may be as silent as it likes */
     close(half), close(silent), close(later), close(link);
     stop(&b);
 }
 
-static void test_strangers_are_few(void **state) {
+static void test_unauthenticated_are_few(void **state) {
     (void)state;
-    enum { MORE = 3, ALL = LINK_STRANGERS_MAX + MORE };
+    enum { MORE = 3, ALL = LINK_UNAUTHENTICATED_MAX + MORE };
     struct end b = {.id = 2};
     int raw[ALL];
     start(&b);
@@ -782,7 +1075,7 @@ static void test_strangers_are_few(void **state) {
     seal(&h);
     put(raw[MORE], &h, sizeof h);
     assert_int_equal(get(raw[MORE], &answer, sizeof answer), sizeof answer);
-    assert_int_equal(b.came, 2);
+    assert_int_equal(b.accepted, 2);
     for (int i = 0; i < ALL; i++) close(raw[i]);
     close(known);
     WAIT(b.gone == 2);
@@ -798,7 +1091,7 @@ static void test_known_are_bounded(void **state) {
     answered(hello(500, 1000), &b, 5);
     int again = raw_link(1, &b); /* takes the place of its own */
     WAIT(is_closed(raw[0]));
-    assert_int_equal(b.came, LINK_INCOMING_MAX + 1);
+    assert_int_equal(b.accepted, LINK_INCOMING_MAX + 1);
     for (int i = 0; i < LINK_INCOMING_MAX; i++) close(raw[i]);
     close(again);
     stop(&b);
@@ -825,15 +1118,16 @@ static void test_garbage(void **state) {
     put(hasty, both, sizeof both);
     WAIT(is_closed(hasty));
     close(hasty);
-    assert_int_equal(b.came + b.frames, 0);
+    assert_int_equal(b.accepted + b.frames, 0);
     stop(&b);
 }
 
 /* A link, some bytes, and the end of it, for that reason; so many frames are taken before. */
-static void ends_link(const void *bytes, size_t size, const char *reason, unsigned frames) {
+static void ends_link(uint16_t version, const void *bytes, size_t size, const char *reason,
+                      unsigned frames) {
     struct end b = {.id = 2};
     start(&b);
-    int raw = raw_link(1, &b);
+    int raw = raw_link_of(version, 1, &b);
     (void)!send(raw, bytes, size, MSG_NOSIGNAL);
     said[0] = 0;
     WAIT(is_closed(raw));
@@ -848,23 +1142,62 @@ static void test_bad_frames(void **state) {
     (void)state;
     uint32_t giant[3] = {htole32(LINK_FRAME_MAX + 1), 1, 0};
     struct bytes frames = {0};
-    ends_link(giant, sizeof giant, "a frame is too large", 0);
+    ends_link(2, giant, sizeof giant, "a frame is too large", 0);
     giant[0] = UINT32_MAX;
-    ends_link(giant, sizeof giant, "a frame is too large", 0);
+    ends_link(2, giant, sizeof giant, "a frame is too large", 0);
+    giant[0] = htole32(LINK_UNCUT_MAX + 1);
+    ends_link(LINK_VERSION_LANES, giant, sizeof giant, "a frame is too large", 0);
     for (unsigned i = 0; i < 3; i++) add_raw_frame(&frames, 1, "some body", 9);
     frames.at[frames.used / 3 + HEADER + 4] ^= 1;
-    ends_link(frames.at, frames.used, "the checksum of a frame is wrong", 1);
+    ends_link(2, frames.at, frames.used, "a frame has a wrong checksum", 1);
     frames.at[frames.used / 3 + HEADER + 4] ^= 1;
     frames.at[5] ^= 1; /* the type */
-    ends_link(frames.at, frames.used, "the checksum of a frame is wrong", 0);
+    ends_link(2, frames.at, frames.used, "a frame has a wrong checksum", 0);
     bytes_close(&frames);
+}
+
+/* A frame whose length was damaged would swallow all frames after it.  One that is only late may
+ * come at any time. */
+static void length_is_damaged(uint16_t version, uint32_t frame_ms, bool ends) {
+    struct end b = {.id = 2};
+    struct links_config config = config_of(&b);
+    struct bytes frame = {0}, damaged = {0};
+    config.frame_ms = frame_ms;
+    said[0] = 0;
+    start_as(&b, &config);
+    add_raw_frame(&frame, 1, "some body", 9);
+    add_raw_frame(&damaged, 1, "some body", 9);
+    damaged.at[1] ^= 0x10; /* 4096 bytes more */
+    int late = raw_link_of(version, 1, &b), raw = raw_link_of(version, 3, &b);
+    put(late, frame.at, frame.used - 1);
+    put(raw, damaged.at, damaged.used);
+    run_for(100);
+    put(raw, frame.at, frame.used);
+    run_for(20);
+    if (ends) WAIT(is_closed(raw));
+    assert_int_equal(is_closed(raw), ends);
+    assert_int_equal(was_said("a frame was not complete in time"), ends);
+    assert_int_equal(b.frames, 0);
+    put(late, frame.at + frame.used - 1, 1);
+    WAIT(b.frames == 1);
+    assert_false(is_closed(late));
+    close(raw), close(late);
+    bytes_close(&frame), bytes_close(&damaged);
+    stop(&b);
+}
+
+static void test_damaged_length(void **state) {
+    (void)state;
+    length_is_damaged(4, 60000, false);
+    length_is_damaged(4, 50, true);
+    length_is_damaged(3, 50, false); /* whose frames may be large, and take long */
 }
 
 /* ---- Ends and beginnings ---- */
 
 static void test_down_and_up(void **state) {
     (void)state;
-    char line[128];
+    char line[256];
     struct end a = {.id = 1}, b = {.id = 2};
     start(&a), start(&b);
     stop(&b);
@@ -873,12 +1206,15 @@ static void test_down_and_up(void **state) {
     WAIT(a.down[LINK_REFUSED] >= 6); /* by now it waits for longest */
     assert_string_equal(said, "");   /* it may just be starting */
     WAIT(a.down[LINK_REFUSED] >= 10);
-    snprintf(line, sizeof line, "no link to server 2 at 127.0.0.1:%d: nobody listens there\n",
+    snprintf(line, sizeof line,
+             "no link to another server; it is dialed again until it answers peer=2 host=127.0.0.1 "
+             "port=%d reason=\"connection refused: no server listens there; start it, or correct "
+             "its address\"\n",
              b.port);
     assert_string_equal(said, line); /* once */
     assert_int_equal(a.down[LINK_SILENT] + a.down[LINK_REJECTED] + a.down[LINK_BROKEN], 0);
     start(&b);
-    WAIT(a.up == 1 && b.came == 1);
+    WAIT(a.up == 1 && b.accepted == 1);
     run_for(LINK_STEADY_MS + 50);
     memset(a.down, 0, sizeof a.down);
     uint64_t ended = now_ms();
@@ -887,11 +1223,11 @@ static void test_down_and_up(void **state) {
     assert_int_equal(a.down[LINK_BROKEN], 1);
     assert_true(a.down_at[LINK_BROKEN] - ended < 200);
     assert_true(a.down_at[LINK_REFUSED] - ended < 200); /* not after what it had come to wait */
-    assert_null(link_begin(a.links, 2, 1));
+    assert_null(link_begin(a.links, 2, 1, LINK_URGENT));
     assert_int_equal(link_unsent(a.links, 2), 0);
-    assert_false(link_says(a.links, 2).up);
+    assert_false(link_status(a.links, 2).up);
     start(&b);
-    WAIT(a.up == 2 && b.came == 2);
+    WAIT(a.up == 2 && b.accepted == 2);
     assert_int_equal(a.down[LINK_BROKEN], 1);
     stop(&a);
     WAIT(b.gone == 1);
@@ -922,6 +1258,24 @@ static void test_no_busy_dialing(void **state) {
     stop(&a);
 }
 
+/* Who listens no more, but has a connection in its queue, closes it: that says nothing of keys. */
+static void test_an_end_is_no_warning(void **state) {
+    (void)state;
+    struct end a = {.id = 1};
+    int32_t port;
+    int listener = listen_raw(&port, 8);
+    start(&a);
+    assert_null(links_set(a.links, 2, "127.0.0.1", port));
+    for (unsigned i = 1; i <= 12; i++) {
+        close(accept_raw(listener));
+        WAIT(a.down[LINK_REJECTED] == i);
+        if (i < 8) assert_string_equal(said, "");
+    }
+    assert_true(was_said("check that both use the same kind of authentication"));
+    close(listener);
+    stop(&a);
+}
+
 static void test_silent_peers(void **state) {
     (void)state;
     struct end a = {.id = 1};
@@ -935,7 +1289,7 @@ static void test_silent_peers(void **state) {
     uint64_t begun = now_ms();
     WAIT(a.down[LINK_SILENT] == 1);
     assert_true(now_ms() - begun >= 150);
-    assert_true(was_said("no link to server 2 at 127.0.0.1") && was_said(": no answer\n"));
+    assert_true(was_said(" peer=2 host=127.0.0.1 ") && was_said(" reason=\"no answer in time;"));
     links_drop(a.links, 2);
     for (int i = 0; i < 4; i++) { /* whose calls nobody takes */
         struct sockaddr_in address = {.sin_family = AF_INET,
@@ -969,14 +1323,14 @@ static void test_replaced(void **state) {
     int new = greet_as(h, b.port, &answer);
     assert_int_equal(answer.verdict, 0);
     WAIT(is_closed(old));
-    assert_int_equal(b.came, 3);
+    assert_int_equal(b.accepted, 3);
     assert_int_equal(b.gone, 1);
     assert_int_equal(b.last_incarnation, 6);
     put(new, frame.at, frame.used);
     WAIT(b.frames == 1);
     assert_int_equal(b.last.used, 5);
     assert_false(is_closed(new) || is_closed(other));
-    assert_int_equal(link_says(b.links, 1).bytes_in, frame.used);
+    assert_int_equal(link_status(b.links, 1).bytes_in, frame.used);
     close(old), close(new), close(other);
     WAIT(b.gone == 3);
     bytes_close(&frame);
@@ -1009,9 +1363,9 @@ static void test_peer_does_not_read(void **state) {
     assert_true(link_unsent(a.links, 2) < sent);
     assert_int_equal(a.drained, 0);
     for (uint64_t begun = now_ms(); got < sent;) {
-        ssize_t came = recv(raw, sink, sizeof sink, 0);
-        if (came > 0) got += (size_t)came;
-        assert_true(came != 0 && now_ms() - begun < PATIENCE_MS);
+        ssize_t received = recv(raw, sink, sizeof sink, 0);
+        if (received > 0) got += (size_t)received;
+        assert_true(received != 0 && now_ms() - begun < TIMEOUT_MS);
         uv_run(&loop, UV_RUN_NOWAIT);
     }
     WAIT(a.drained == 1);
@@ -1034,19 +1388,19 @@ static void test_flush_to_nobody(void **state) {
     struct end a = {.id = 1}, b = {.id = 2};
     start(&a), start(&b);
     set(&a, &b);
-    WAIT(a.up == 1 && b.came == 1);
+    WAIT(a.up == 1 && b.accepted == 1);
     int sockets = 0;
     for (int i = 0; i < 256; i++) { /* as a reset would: our end can be neither read nor written */
         struct sockaddr_in address = {0};
         socklen_t size = sizeof address;
         if (getpeername(i, (struct sockaddr *)&address, &size) || ntohs(address.sin_port) != b.port)
             continue;
-        unsigned patience = 0;
+        unsigned timeout_ms = 0;
         int at_once = 0;
-        size = sizeof patience;
-        getsockopt(i, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, &size);
+        size = sizeof timeout_ms;
+        getsockopt(i, IPPROTO_TCP, TCP_USER_TIMEOUT, &timeout_ms, &size);
         getsockopt(i, IPPROTO_TCP, TCP_NODELAY, &at_once, &size);
-        assert_true(patience == 5000 && at_once);
+        assert_true(timeout_ms == 5000 && at_once);
         shutdown(i, SHUT_RDWR);
         sockets++;
     }
@@ -1054,7 +1408,7 @@ static void test_flush_to_nobody(void **state) {
     send_frame(&a, 2, 1, "lost", 4);
     links_flush(a.links);
     assert_int_equal(a.down[LINK_BROKEN], 0); /* no call back before it returns */
-    assert_null(link_begin(a.links, 2, 1));
+    assert_null(link_begin(a.links, 2, 1, LINK_URGENT));
     WAIT(a.down[LINK_BROKEN] == 1);
     WAIT(a.up == 2);
     assert_int_equal(b.frames, 0);
@@ -1068,23 +1422,23 @@ static void test_moved_and_dropped(void **state) {
     struct end a = {.id = 1}, b = {.id = 2}, c = {.id = 2};
     start(&a), start(&b), start(&c);
     set(&a, &b);
-    WAIT(a.up == 1 && b.came == 1);
+    WAIT(a.up == 1 && b.accepted == 1);
     set(&a, &b); /* nothing new */
     run_for(30);
     assert_int_equal(a.up, 1);
     set(&a, &c);
-    assert_null(link_begin(a.links, 2, 1));
-    WAIT(a.up == 2 && b.gone == 1 && c.came == 1);
+    assert_null(link_begin(a.links, 2, 1, LINK_URGENT));
+    WAIT(a.up == 2 && b.gone == 1 && c.accepted == 1);
     send_frame(&a, 2, 1, "there", 5);
     links_flush(a.links);
     WAIT(c.frames == 1);
     assert_int_equal(b.frames, 0);
     set(&c, &a);
-    WAIT(a.came == 1);
+    WAIT(a.accepted == 1);
     links_drop(a.links, 2);
-    assert_null(link_begin(a.links, 2, 1));
-    assert_false(link_says(a.links, 2).up || link_says(a.links, 2).incoming);
-    assert_null(link_says(a.links, 2).host);
+    assert_null(link_begin(a.links, 2, 1, LINK_URGENT));
+    assert_false(link_status(a.links, 2).up || link_status(a.links, 2).incoming);
+    assert_null(link_status(a.links, 2).host);
     WAIT(c.gone == 1 && c.down[LINK_BROKEN] == 1);
     links_drop(a.links, 2); /* nobody */
     run_for(50);
@@ -1125,9 +1479,13 @@ static void test_changes_from_within(void **state) {
 /* Who comes again and again is not worth a line each time; another reason is. */
 static void test_said_once(void **state) {
     (void)state;
-    static const char once[] =
-        "a link was refused from 127.0.0.1: that is no server of an ensemble\n";
-    static const char more[] = "a link was refused from 127.0.0.1: it says more than who it is\n";
+#define REFUSED                                                                                    \
+    "a link was refused; its other end is no server of this ensemble, or is set up otherwise "     \
+    "address=127.0.0.1 reason="
+    static const char once[] = REFUSED "\"this is not a server of an ensemble; only those should "
+                                       "reach this port\"\n";
+    static const char more[] = REFUSED "\"it sent more than a hello; it is not a server of an "
+                                       "ensemble, or only one of the two uses TLS\"\n";
     char all[sizeof once + sizeof more];
     unsigned char noise[HELLO + 1] = {0};
     struct end b = {.id = 2};
@@ -1175,10 +1533,10 @@ static void test_addresses(void **state) {
     /* Not addresses for us, but for whoever looks names up, without asking anybody. */
     assert_null(links_set(a.links, 9, "10.1", 2888));
     WAIT(a.down[LINK_REJECTED] >= 1);
-    assert_true(was_said("no link to server 9 at 10.1:2888: links to other machines need"));
+    assert_true(was_said(" peer=9 host=10.1 port=2888 reason=\"links to other machines need"));
     assert_null(links_set(a.links, 2, "127.1", b.port));
     WAIT(a.up == 1);
-    assert_string_equal(link_says(a.links, 2).address, "127.0.0.1");
+    assert_string_equal(link_status(a.links, 2).address, "127.0.0.1");
     links_drop(a.links, 2);
     assert_null(links_set(a.links, 2, "localhost", b.port)); /* may be ::1 first, where nobody is */
     WAIT(a.up == 2);
@@ -1192,7 +1550,7 @@ static void test_addresses(void **state) {
         assert_null(links_set(a.links, 8, name, 2888));
         WAIT(a.down[LINK_SILENT] >= 1);
         a.down[LINK_SILENT] = 0;
-        assert_true(was_said("no link to server 8 at xxx"));
+        assert_true(was_said(" peer=8 host=xxx"));
         said[0] = 0;
     }
     stop(&a), stop(&b), stop(&c), stop(&open);
@@ -1238,15 +1596,23 @@ int main(void) {
         FILES(test_plain_and_key),
         FILES(test_certificate_is_needed),
         FILES(test_key_is_needed),
+        FILES(test_key_is_replaced),
+        FILES(test_certificate_is_replaced),
         FILES(test_key_files),
         LOOP(test_hellos),
+        LOOP(test_data_directories),
         LOOP(test_other_servers),
         LOOP(test_impostors),
+        LOOP(test_offers),
+        LOOP(test_versions),
+        LOOP(test_version_2_refuses),
+        LOOP(test_upgrade),
         LOOP(test_silence_ends),
-        LOOP(test_strangers_are_few),
+        LOOP(test_unauthenticated_are_few),
         LOOP(test_known_are_bounded),
         LOOP(test_garbage),
         LOOP(test_bad_frames),
+        LOOP(test_damaged_length),
         LOOP(test_replaced),
         LOOP(test_peer_does_not_read),
         LOOP(test_flush_to_nobody),
@@ -1256,6 +1622,9 @@ int main(void) {
         LOOP(test_loopback),
         LOOP(test_down_and_up), /* those that take long are the last */
         LOOP(test_no_busy_dialing),
+        LOOP(test_an_end_is_no_warning),
+        LOOP(test_version_refused_again),
+        LOOP(test_versions_do_not_meet),
         LOOP(test_silent_peers),
         LOOP(test_said_once),
     };

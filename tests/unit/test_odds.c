@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "lab/odds.h"
+#include "lab/experiments/odds.h"
 
 static double log10_of(uint64_t n, uint64_t m, double p) {
     return (double)odds_log10(&(struct odds_case){n, m, p});
@@ -43,6 +43,27 @@ static void small_cases_have_their_closed_forms(void **state) {
     assert_near(log10_of(32, 24, 1e-4), log10(7.349174166158808e-59), 1e-14);
 }
 
+/* P[k], which a double can represent here, and whose sum is the probability. */
+static void the_terms_are_those_of_the_sum(void **state) {
+    long double log10[8];
+    const struct odds_case c = {8, 5, 0.1};
+    double sum = 0;
+    (void)state;
+    assert_int_equal(odds_terms(&c, log10, 8), 4);
+    static const double expected[] = {10 * 0.01 * 0.729, 10 * 0.001 * 0.81, 5 * 0.0001 * 0.9,
+                                      0.00001};
+    for (int i = 0; i < 4; i++) {
+        assert_near((double)powl(10, log10[i]), expected[i], 1e-14);
+        sum += expected[i];
+    }
+    assert_near(pow(10, log10_of(8, 5, 0.1)), sum, 1e-14);
+    assert_int_equal(odds_terms(&c, log10, 2), 2);
+    assert_int_equal(odds_terms(&(struct odds_case){8, 5, 0}, log10, 8), 4);
+    assert_true(log10[0] == -INFINITY && log10[3] == -INFINITY);
+    assert_int_equal(odds_terms(&(struct odds_case){8, 5, 1}, log10, 8), 4);
+    assert_true(log10[0] == -INFINITY && log10[3] == 0);
+}
+
 static void the_extremes_are_exact(void **state) {
     (void)state;
     assert_true(log10_of(8, 5, 0) == -INFINITY);
@@ -58,7 +79,8 @@ static void far_below_a_double_the_logarithm_is_right(void **state) {
     assert_near(log10_of(1000, 1000, 1e-300), -300000, 1e-15);
     /* 998 or 999 of 999: 999 p^998 (1-p) + p^999 */
     assert_near(log10_of(1000, 999, 1e-300), -299400 + log10(999), 1e-14);
-    /* Far more terms than a product could hold; the first and greatest bounds the sum. */
+    /* Far more terms than a product could represent; the first, which is the largest, bounds the
+     * sum. */
     double log10 = log10_of(1000000, 1000000, 0.5);
     assert_near(log10, -1000000 * log10l(2), 1e-14);
 }
@@ -148,6 +170,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_table_has_the_known_values),
         cmocka_unit_test(small_cases_have_their_closed_forms),
+        cmocka_unit_test(the_terms_are_those_of_the_sum),
         cmocka_unit_test(the_extremes_are_exact),
         cmocka_unit_test(far_below_a_double_the_logarithm_is_right),
         cmocka_unit_test(numbers_print_with_mantissa_and_exponent),

@@ -1,4 +1,4 @@
-/* The consensus core, rule by rule: who decides by itself, and what the leader makes of that. */
+/* The consensus core, rule by rule: pledges, by which a follower commits before its leader does. */
 #include "raft_help.h"
 
 static struct raft leader_of(struct raft_config config, const char *log, uint64_t term) {
@@ -7,228 +7,232 @@ static struct raft leader_of(struct raft_config config, const char *log, uint64_
     return raft;
 }
 
-/* A leader of three whose first entry all have and know to be decided. */
-static struct raft settled(void) {
+/* A leader of three whose first entry is committed on all of them. */
+static struct raft settled_leader(void) {
     struct raft raft = leader_of(members(3), "", 0);
-    saved(&raft);
+    make_durable(&raft);
     for (uint8_t id = 2; id <= 3; id++) {
-        sent(&raft, id);
-        receive(&raft, appended(id, 1, 1, 1, 0));
+        send_append(&raft, id);
+        receive(&raft, append_response(id, 1, 1, 1, 0));
     }
     for (uint8_t id = 2; id <= 3; id++)
-        if (raft_peer_decided(raft_peer(&raft, id)) < raft.committed) sent(&raft, id);
-    assert_int_equal(raft.committed, 1);
+        if (raft_peer_commit_index(raft_find_peer(&raft, id)) < raft.commit_index)
+            send_append(&raft, id);
+    assert_int_equal(raft.commit_index, 1);
     return raft;
 }
 
 static struct raft_message with_pledge(struct raft_message m, uint64_t pledge) {
-    m.pledge = pledge;
+    m.append_entries.pledge = pledge;
     return m;
 }
 
-/* ---- Giving ---- */
+/* ---- Pledging ---- */
 
-static void what_is_decided_once_a_member_has_it_is_pledged(void **state) {
+static void what_a_member_completes_a_quorum_for_is_pledged(void **state) {
     (void)state;
-    struct raft raft = settled();
+    struct raft raft = settled_leader();
     raft_propose(&raft, 2);
-    assert_int_equal(sent(&raft, 2).pledge, 1); /* the leader itself does not have them yet */
-    nothing_for(&raft, 2);
-    saved(&raft);
-    struct raft_message m = sent(&raft, 2);
-    assert_int_equal(m.pledge, 3);
-    assert_int_equal(m.other, 1);
-    assert_int_equal(sent(&raft, 3).pledge, 3);
-    nothing_for(&raft, 2);
+    assert_int_equal(send_append(&raft, 2).append_entries.pledge,
+                     1); /* the leader's are not durable yet */
+    assert_nothing_due(&raft, 2);
+    make_durable(&raft);
+    struct raft_message m = send_append(&raft, 2);
+    assert_int_equal(m.append_entries.pledge, 3);
+    assert_int_equal(m.append_entries.leader_commit, 1);
+    assert_int_equal(send_append(&raft, 3).append_entries.pledge, 3);
+    assert_nothing_due(&raft, 2);
 }
 
-static void the_others_may_have_it_without_the_leader(void **state) {
+static void a_pledge_does_not_need_the_leaders_own_disk(void **state) {
     (void)state;
-    struct raft raft = settled();
+    struct raft raft = settled_leader();
     raft_propose(&raft, 2);
-    sent(&raft, 2);
-    sent(&raft, 3);
-    receive(&raft, appended(3, 1, 1, 2, 0));
-    assert_int_equal(raft.committed, 1);
-    assert_int_equal(sent(&raft, 2).pledge, 2);
-    nothing_for(&raft, 3);
+    send_append(&raft, 2);
+    send_append(&raft, 3);
+    receive(&raft, append_response(3, 1, 1, 2, 0));
+    assert_int_equal(raft.commit_index, 1);
+    assert_int_equal(send_append(&raft, 2).append_entries.pledge, 2);
+    assert_nothing_due(&raft, 3);
 }
 
-static void of_five_one_more_is_needed(void **state) {
+static void a_pledge_of_five_needs_one_more_member(void **state) {
     (void)state;
     struct raft raft = leader_of(members(5), "", 0);
-    saved(&raft);
-    assert_int_equal(sent(&raft, 2).pledge, 0);
-    receive(&raft, appended(2, 1, 1, 1, 0));
-    assert_int_equal(sent(&raft, 3).pledge, 1);
+    make_durable(&raft);
+    assert_int_equal(send_append(&raft, 2).append_entries.pledge, 0);
+    receive(&raft, append_response(2, 1, 1, 1, 0));
+    assert_int_equal(send_append(&raft, 3).append_entries.pledge, 1);
 }
 
-static void weights_count(void **state) {
+static void a_pledge_counts_weights(void **state) {
     (void)state;
     struct raft raft = leader_of(weights(3, (uint16_t[]){1, 1, 3}), "", 0);
-    saved(&raft);
-    assert_int_equal(sent(&raft, 2).pledge, 0);
-    assert_int_equal(sent(&raft, 3).pledge, 1);
+    make_durable(&raft);
+    assert_int_equal(send_append(&raft, 2).append_entries.pledge, 0);
+    assert_int_equal(send_append(&raft, 3).append_entries.pledge, 1);
 }
 
-/* Others may have a newer entry in its place. */
+/* A member may have a newer entry at its index. */
 static void an_older_terms_entry_is_not_pledged(void **state) {
     (void)state;
     struct raft raft = leader_of(members(3), "12", 3);
-    assert_int_equal(raft.saved, 2);
-    assert_int_equal(sent(&raft, 2).pledge, 0);
-    saved(&raft);
-    assert_int_equal(sent(&raft, 3).pledge, 3);
+    assert_int_equal(raft.durable_index, 2);
+    assert_int_equal(send_append(&raft, 2).append_entries.pledge, 0);
+    make_durable(&raft);
+    assert_int_equal(send_append(&raft, 3).append_entries.pledge, 3);
 }
 
-static void a_pledge_that_may_be_lost_is_given_again(void **state) {
+static void a_pledge_that_may_be_lost_is_sent_again(void **state) {
     (void)state;
-    struct raft raft = settled();
+    struct raft raft = settled_leader();
     raft_propose(&raft, 1);
-    sent(&raft, 2);
-    saved(&raft);
-    assert_int_equal(sent(&raft, 2).pledge, 2);
-    raft_lost(&raft, 2);
-    receive(&raft, appended(2, 1, 1, 2, 0)); /* to what came before the pledge */
-    assert_int_equal(raft_peer_decided(raft_peer(&raft, 2)), 0);
-    assert_int_equal(sent(&raft, 2).other, 2);
+    send_append(&raft, 2);
+    make_durable(&raft);
+    assert_int_equal(send_append(&raft, 2).append_entries.pledge, 2);
+    raft_peer_disconnected(&raft, 2);
+    receive(&raft, append_response(2, 1, 1, 2, 0)); /* to the message before the pledge */
+    assert_int_equal(raft_peer_commit_index(raft_find_peer(&raft, 2)), 0);
+    assert_int_equal(send_append(&raft, 2).append_entries.leader_commit, 2);
 }
 
-/* ---- What follows for the leader ---- */
+/* ---- The leader's side ---- */
 
-static void who_knows_by_itself_is_not_told(void **state) {
+static void a_member_that_commits_by_a_pledge_is_not_notified(void **state) {
     (void)state;
-    struct raft raft = settled();
+    struct raft raft = settled_leader();
     raft_propose(&raft, 1);
-    sent(&raft, 3);
-    saved(&raft);
-    sent(&raft, 2);
-    nothing_for(&raft, 2);
-    receive(&raft, appended(2, 1, 1, 2, 0));
-    assert_int_equal(raft.committed, 2);
-    assert_int_equal(raft_peer_decided(raft_peer(&raft, 2)), 2);
-    nothing_for(&raft, 2);
-    assert_int_equal(sent(&raft, 3).other, 2); /* it does not, as far as anybody knows */
+    send_append(&raft, 3);
+    make_durable(&raft);
+    send_append(&raft, 2);
+    assert_nothing_due(&raft, 2);
+    receive(&raft, append_response(2, 1, 1, 2, 0));
+    assert_int_equal(raft.commit_index, 2);
+    assert_int_equal(raft_peer_commit_index(raft_find_peer(&raft, 2)), 2);
+    assert_nothing_due(&raft, 2);
+    assert_int_equal(send_append(&raft, 3).append_entries.leader_commit,
+                     2); /* it has not responded */
 }
 
-/* A client of a member may have seen what its leader does not yet know to be decided. */
-static void reads_wait_for_what_was_pledged(void **state) {
+/* A follower's client may have seen an entry that the leader has not committed yet. */
+static void the_read_index_includes_pledges(void **state) {
     (void)state;
-    struct raft raft = settled();
+    struct raft raft = settled_leader();
     assert_int_equal(raft_read_index(&raft), 1);
     raft_propose(&raft, 1);
-    saved(&raft);
-    sent(&raft, 2);
-    assert_int_equal(raft.committed, 1);
+    make_durable(&raft);
+    send_append(&raft, 2);
+    assert_int_equal(raft.commit_index, 1);
     assert_int_equal(raft_read_index(&raft), 2);
-    receive(&raft, appended(3, 1, 1, 2, 0));
+    receive(&raft, append_response(3, 1, 1, 2, 0));
     assert_int_equal(raft_read_index(&raft), 2);
     raft_propose(&raft, 1);
     assert_int_equal(raft_read_index(&raft), 2);
 }
 
-/* ---- Being given one ---- */
+/* ---- The follower's side ---- */
 
-static void who_was_given_a_pledge_decides_when_it_is_durable(void **state) {
+static void a_follower_commits_what_is_pledged_when_it_is_durable(void **state) {
     (void)state;
-    struct raft raft = fresh(1, 3);
-    receive(&raft, with_pledge(append(2, 1, 1, 0, 0, 2, 1), 2));
-    assert_int_equal(raft.committed, 0);
-    struct raft_out out = saved(&raft);
-    assert_int_equal(raft.committed, 2);
-    assert_true(answers(&out, RAFT_APPENDED, 0)); /* the leader does not know yet */
-    assert_int_equal(out.message[0].index, 2);
+    struct raft raft = new_member(1, 3);
+    receive(&raft, with_pledge(append_request(2, 1, 1, 0, 0, 2, 1), 2));
+    assert_int_equal(raft.commit_index, 0);
+    struct raft_out out = make_durable(&raft);
+    assert_int_equal(raft.commit_index, 2);
+    /* The leader commits when it has the response. */
+    assert_true(only_message_is(&out, RAFT_APPEND_ENTRIES_RESPONSE, 0));
+    assert_int_equal(out.message[0].append_entries_response.match_index, 2);
 }
 
 static void a_pledge_may_come_late_or_early(void **state) {
     (void)state;
-    struct raft raft = fresh(1, 3);
-    receive(&raft, append(2, 1, 1, 0, 0, 2, 1));
-    saved(&raft);
-    assert_int_equal(raft.committed, 0);
-    receive(&raft, with_pledge(append(2, 1, 1, 2, 1, 0, 0), 4));
-    assert_int_equal(raft.committed, 2); /* as far as it has it */
-    receive(&raft, append(2, 1, 1, 2, 1, 3, 1));
-    assert_int_equal(raft.committed, 2);
-    saved(&raft);
-    assert_int_equal(raft.committed, 4);
+    struct raft raft = new_member(1, 3);
+    receive(&raft, append_request(2, 1, 1, 0, 0, 2, 1));
+    make_durable(&raft);
+    assert_int_equal(raft.commit_index, 0);
+    receive(&raft, with_pledge(append_request(2, 1, 1, 2, 1, 0, 0), 4));
+    assert_int_equal(raft.commit_index, 2); /* what it has of it */
+    receive(&raft, append_request(2, 1, 1, 2, 1, 3, 1));
+    assert_int_equal(raft.commit_index, 2);
+    make_durable(&raft);
+    assert_int_equal(raft.commit_index, 4);
 }
 
-static void an_older_terms_entry_is_not_decided_by_a_pledge(void **state) {
+static void a_pledge_does_not_commit_an_older_terms_entry(void **state) {
     (void)state;
     struct raft raft = restarted(1, 2, 0, "1", members(3));
-    receive(&raft, with_pledge(append(2, 1, 3, 1, 1, 1, 3), 2));
-    assert_int_equal(raft.saved, 1);
-    assert_int_equal(raft.committed, 0);
-    saved(&raft);
-    assert_int_equal(raft.committed, 2);
+    receive(&raft, with_pledge(append_request(2, 1, 3, 1, 1, 1, 3), 2));
+    assert_int_equal(raft.durable_index, 1);
+    assert_int_equal(raft.commit_index, 0);
+    make_durable(&raft);
+    assert_int_equal(raft.commit_index, 2);
 }
 
 static void a_pledge_ends_with_its_term(void **state) {
     (void)state;
-    struct raft raft = fresh(1, 3);
-    receive(&raft, with_pledge(append(2, 1, 1, 0, 0, 1, 1), 5));
-    receive(&raft, append(3, 1, 2, 1, 1, 3, 2)); /* another leader, who has pledged nothing */
-    saved(&raft);
-    assert_int_equal(raft.committed, 0);
+    struct raft raft = new_member(1, 3);
+    receive(&raft, with_pledge(append_request(2, 1, 1, 0, 0, 1, 1), 5));
+    receive(&raft, append_request(3, 1, 2, 1, 1, 3, 2)); /* another leader, without a pledge */
+    make_durable(&raft);
+    assert_int_equal(raft.commit_index, 0);
 }
 
-static void a_pledge_is_not_taken_into_an_election(void **state) {
+static void a_candidate_forgets_its_pledge(void **state) {
     (void)state;
-    struct raft raft = fresh(1, 3);
-    receive(&raft, with_pledge(append(2, 1, 1, 0, 0, 1, 1), 5));
+    struct raft raft = new_member(1, 3);
+    receive(&raft, with_pledge(append_request(2, 1, 1, 0, 0, 1, 1), 5));
     elect(&raft);
     assert_int_equal(raft_read_index(&raft), 0);
-    saved(&raft);
-    assert_int_equal(raft.committed, 0);
+    make_durable(&raft);
+    assert_int_equal(raft.commit_index, 0);
 }
 
 static void a_pledge_that_makes_no_sense_is_dropped(void **state) {
     (void)state;
-    struct raft raft = fresh(1, 3);
-    dropped(&raft, with_pledge(append(2, 1, 1, 0, 0, 1, 1), UINT64_MAX));
-    assert_int_equal(raft.last, 0);
+    struct raft raft = new_member(1, 3);
+    assert_dropped(&raft, with_pledge(append_request(2, 1, 1, 0, 0, 1, 1), UINT64_MAX));
+    assert_int_equal(raft.last_index, 0);
     assert_int_equal(raft.pledge, 0);
 }
 
-/* ---- News ---- */
+/* ---- Commit notifications ---- */
 
-static void news_are_not_answered(void **state) {
+static void a_commit_notification_gets_no_response(void **state) {
     (void)state;
-    struct raft leader = settled();
+    struct raft leader = settled_leader();
     raft_propose(&leader, 1);
-    assert_false(sent(&leader, 2).flags & RAFT_NEWS); /* entries */
-    saved(&leader);
-    struct raft_message m = sent(&leader, 2);
-    assert_true(m.flags & RAFT_NEWS);
+    assert_false(send_append(&leader, 2).append_entries.commit_notification); /* entries */
+    make_durable(&leader);
+    struct raft_message m = send_append(&leader, 2);
+    assert_true(m.append_entries.commit_notification);
     struct raft raft = restarted(2, 1, 0, "11", members(3));
     struct raft_out out = receive(&raft, m);
     assert_int_equal(out.messages, 0);
-    assert_int_equal(raft.committed, 2);
-    m.round = 1; /* but that we live is said */
+    assert_int_equal(raft.commit_index, 2);
+    m.append_entries.round = 1; /* but a new round is responded to */
     out = receive(&raft, m);
-    assert_true(answers(&out, RAFT_APPENDED, 0));
-    raft_beat(&leader);
-    assert_false(sent(&leader, 2).flags & RAFT_NEWS);
+    assert_true(only_message_is(&out, RAFT_APPEND_ENTRIES_RESPONSE, 0));
+    raft_heartbeat(&leader);
+    assert_false(send_append(&leader, 2).append_entries.commit_notification);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_decided_once_a_member_has_it_is_pledged),
-        cmocka_unit_test(the_others_may_have_it_without_the_leader),
-        cmocka_unit_test(of_five_one_more_is_needed),
-        cmocka_unit_test(weights_count),
+        cmocka_unit_test(what_a_member_completes_a_quorum_for_is_pledged),
+        cmocka_unit_test(a_pledge_does_not_need_the_leaders_own_disk),
+        cmocka_unit_test(a_pledge_of_five_needs_one_more_member),
+        cmocka_unit_test(a_pledge_counts_weights),
         cmocka_unit_test(an_older_terms_entry_is_not_pledged),
-        cmocka_unit_test(a_pledge_that_may_be_lost_is_given_again),
-        cmocka_unit_test(who_knows_by_itself_is_not_told),
-        cmocka_unit_test(reads_wait_for_what_was_pledged),
-        cmocka_unit_test(who_was_given_a_pledge_decides_when_it_is_durable),
+        cmocka_unit_test(a_pledge_that_may_be_lost_is_sent_again),
+        cmocka_unit_test(a_member_that_commits_by_a_pledge_is_not_notified),
+        cmocka_unit_test(the_read_index_includes_pledges),
+        cmocka_unit_test(a_follower_commits_what_is_pledged_when_it_is_durable),
         cmocka_unit_test(a_pledge_may_come_late_or_early),
-        cmocka_unit_test(an_older_terms_entry_is_not_decided_by_a_pledge),
+        cmocka_unit_test(a_pledge_does_not_commit_an_older_terms_entry),
         cmocka_unit_test(a_pledge_ends_with_its_term),
-        cmocka_unit_test(a_pledge_is_not_taken_into_an_election),
+        cmocka_unit_test(a_candidate_forgets_its_pledge),
         cmocka_unit_test(a_pledge_that_makes_no_sense_is_dropped),
-        cmocka_unit_test(news_are_not_answered),
+        cmocka_unit_test(a_commit_notification_gets_no_response),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

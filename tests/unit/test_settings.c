@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/rng.h"
-#include "server/settings.h"
+#include "service/settings/settings.h"
 
 #define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 
@@ -111,8 +111,10 @@ static void defaults_are_as_documented(void **state) {
     assert_true(s.force_sync);
     assert_int_equal(s.sync_warning_ms, 1000);
     assert_int_equal(s.client_auth, SETTINGS_AUTH_NONE);
+    assert_int_equal(s.log_level, LOGGER_INFO);
+    assert_int_equal(s.log_format, LOGGER_FORMAT_TEXT);
     assert_int_equal(s.server_id, -1);
-    assert_int_equal(s.member_count, 0);
+    assert_int_equal(s.members.count, 0);
 }
 
 /* ---- Values ---- */
@@ -131,13 +133,10 @@ static void every_number_is_taken(void **state) {
         {"jute.maxbuffer", offsetof(struct settings, packet_bytes_max)},
         {"clientPortListenBacklog", offsetof(struct settings, backlog)},
         {"znode.container.checkIntervalMs", offsetof(struct settings, container_check_ms)},
-        {"znode.container.maxNeverUsedIntervalMs",
-         offsetof(struct settings, container_never_used_ms)},
         {"snapCount", offsetof(struct settings, snapshot_count)},
         {"autopurge.snapRetainCount", offsetof(struct settings, snapshots_kept)},
         {"fsync.warningthresholdms", offsetof(struct settings, sync_warning_ms)},
-        {"initLimit", offsetof(struct settings, init_ticks)},
-        {"syncLimit", offsetof(struct settings, sync_ticks)},
+        {"ensemble.electionTimeoutMs", offsetof(struct settings, election_timeout_ms)},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(of); i++) {
@@ -159,7 +158,7 @@ static void every_other_value_is_taken(void **state) {
                                "readonlymode.enabled=true\npreAllocSize=128\nforceSync=no\n"
                                "DigestAuthenticationProvider.superDigest=super:xyz=\nmyid=7\n"
                                "client.portUnification=true\nstandaloneEnabled=false\n"
-                               "jute.maxbuffer=0xfffff");
+                               "jute.maxbuffer=0xfffff\nlog.level=debug\nlog.format=json");
     (void)state;
     assert_string_equal(s.data_dir, "/a");
     assert_string_equal(s.log_dir, "/b c");
@@ -175,6 +174,8 @@ static void every_other_value_is_taken(void **state) {
     assert_true(s.same_port);
     assert_false(s.standalone);
     assert_int_equal(s.packet_bytes_max, 0xfffff);
+    assert_int_equal(s.log_level, LOGGER_DEBUG);
+    assert_int_equal(s.log_format, LOGGER_FORMAT_JSON);
 }
 
 static void sessions_follow_the_tick_wherever_it_stands(void **state) {
@@ -211,29 +212,30 @@ static void bad_values_are_named(void **state) {
         {"enforceQuota=yes", "enforceQuota: 'yes' is not true or false"},
         {"zookeeper.skipACL=true", "skipACL: 'true' is not yes or no"},
         {"ssl.clientAuth=maybe", "ssl.clientAuth: 'maybe' is not need, want or none"},
-        {"ssl.keyStore.type=JKS", "ssl.keyStore.type: 'JKS' is not PEM: stores of other kinds are "
-                                  "not read"},
+        {"ssl.keyStore.type=JKS", "ssl.keyStore.type: 'JKS' is not PEM: stores of other types "
+                                  "cannot be read"},
         {"sessionRequireClientSASLAuth=true", "sessionRequireClientSASLAuth: 'true' is not false: "
                                               "there is no SASL"},
         {"clientPortAddress=a b", "clientPortAddress: 'a b' is not the name or address of a host"},
         {"dataDir=a\\nb", "dataDir: control characters are not allowed"},
-        {"dataDir=\\u00zz", "not text, or a \\u without its four digits"},
-        {"dataDir=\\ud800", "not text, or a \\u without its four digits"},
-        {"dataDir=\\ud800\\u0041", "not text, or a \\u without its four digits"},
-        {"dataDir=\\ud800xudc00", "not text, or a \\u without its four digits"},
-        {"dataDir=\\ud800\\xdc00", "not text, or a \\u without its four digits"},
-        {"dataDir=\\udc00\\udc00", "not text, or a \\u without its four digits"},
-        {"dataDir=\\ud800\\ue000", "not text, or a \\u without its four digits"},
-        {"dataDir=\\u004", "not text, or a \\u without its four digits"},
-        {"dataDir=\\udc00", "not text, or a \\u without its four digits"},
-        {"dataDir=\\u0000", "not text, or a \\u without its four digits"},
-        {"group.0=1", "group.0: a group's number is from 1 to 255"},
-        {"group.1=1:256", "group.1: '1:256' is not servers' numbers with colons between them"},
+        {"dataDir=\\u00zz", "a zero byte, or a \\u without the four digits of a character"},
+        {"dataDir=\\ud800", "a zero byte, or a \\u without the four digits of a character"},
+        {"dataDir=\\ud800\\u0041", "a zero byte, or a \\u without the four digits of a character"},
+        {"dataDir=\\ud800xudc00", "a zero byte, or a \\u without the four digits of a character"},
+        {"dataDir=\\ud800\\xdc00", "a zero byte, or a \\u without the four digits of a character"},
+        {"dataDir=\\udc00\\udc00", "a zero byte, or a \\u without the four digits of a character"},
+        {"dataDir=\\ud800\\ue000", "a zero byte, or a \\u without the four digits of a character"},
+        {"dataDir=\\u004", "a zero byte, or a \\u without the four digits of a character"},
+        {"dataDir=\\udc00", "a zero byte, or a \\u without the four digits of a character"},
+        {"dataDir=\\u0000", "a zero byte, or a \\u without the four digits of a character"},
+        {"group.0=1", "group.0: a group's number is a whole number from 1 to 255"},
+        {"group.1=1:256", "group.1: '1:256' is not servers' ids from 0 to 255 with colons "
+                          "between them"},
         {"group.1=1:2:1", "group.1: server 1 is in a group already"},
         {"weight.1=-1", "weight.1: '-1' is not a whole number from 0 to 1000000"},
-        {"weight.x=1", "weight.x: a server's number is from 0 to 255"},
-        {"listen=1:1,2:2,3:3,4:4,5:5", "listen: more than 4 addresses"},
-        {"listen=a:1 b", "listen: 'a:1 b' has more than a port behind the host"},
+        {"weight.x=1", "weight.x: a server's id is a whole number from 0 to 255"},
+        {"listen=1:1,2:2,3:3,4:4,5:5", "listen: more than the allowed 4 addresses"},
+        {"listen=a:1 b", "listen: 'a:1 b' has something other than a comma after a port"},
     };
     (void)state;
     for (size_t i = 0; i < COUNT(of); i++) {
@@ -265,7 +267,7 @@ static void long_texts_are_refused_and_not_repeated(void **state) {
     assert_int_equal(settings_set(&s, "clientPortAddress", value, error, sizeof error), 0);
     value[0] = '[', value[SETTINGS_HOST_MAX - 1] = 'x';
     assert_int_equal(settings_set(&s, "ssl.keyStore.password", value, error, sizeof error), -1);
-    assert_string_equal(error, "ssl.keyStore.password: longer than 255 bytes");
+    assert_string_equal(error, "ssl.keyStore.password: longer than the allowed 255 bytes");
 }
 
 static void errors_fit_whatever_room_there_is(void **state) {
@@ -283,28 +285,194 @@ static void errors_fit_whatever_room_there_is(void **state) {
 
 /* ---- Keys ---- */
 
+#define UNKNOWN "is not known here and has no effect"
+
 static void unknown_keys_are_named_and_passed_over(void **state) {
     (void)state;
     says("nosuch=1\nclientport = 5\n=x\nnot\\u001bsafe=1\nserver=1", 0,
-         "note zoo.cfg:1: nosuch: unknown\n"
-         "note zoo.cfg:2: clientport: unknown; did you mean clientPort\n"
-         "note zoo.cfg:3: : unknown\n"
-         "note zoo.cfg:4: not?safe: unknown\n"
-         "note zoo.cfg:5: server: unknown\n");
+         "note zoo.cfg:1: nosuch: " UNKNOWN "\n"
+         "note zoo.cfg:2: clientport: " UNKNOWN "; did you mean clientPort\n"
+         "note zoo.cfg:3: : " UNKNOWN "\n"
+         "note zoo.cfg:4: not?safe: " UNKNOWN "\n"
+         "note zoo.cfg:5: server: " UNKNOWN "\n");
+    says("tikTime=1\nmaxSesionTimout=1\nfoo=1\ntick=1", 0,
+         "note zoo.cfg:1: tikTime: " UNKNOWN "; did you mean tickTime\n"
+         "note zoo.cfg:2: maxSesionTimout: " UNKNOWN "; did you mean maxSessionTimeout\n"
+         "note zoo.cfg:3: foo: " UNKNOWN "\n"
+         "note zoo.cfg:4: tick: " UNKNOWN "\n");
 }
 
-static void what_has_no_meaning_here_is_accepted(void **state) {
+/* A prefix that ZooKeeper or this server has says nothing about what follows it. */
+static void unknown_keys_are_named_below_known_prefixes(void **state) {
+    static const char *const prefixes[] = {
+        "ssl.",      "ssl.quorum.", "admin.",   "quorum.",   "observer.", "enforce.",
+        "leader.",   "learner.",    "netty.",   "nio.",      "snapshot.", "metricsProvider.",
+        "follower.", "audit.",      "request_", "tls.",      "ensemble.", "znode.container.",
+        "jvm.",      "sasl.",       "fsync.",   "autopurge."};
     (void)state;
-    says("nio.numWorkerThreads=8\njvm.pause.monitor=true\nserverCnxnFactory=x\nelectionAlg=3\n"
-         "localSessionsEnabled=false\nautopurge.purgeInterval=\nssl.trustStore.password=x\n"
-         "DigestAuthenticationProvider.enabled=true\nDigestAuthenticationProvider.digestAlg=SHA1\n"
-         "metricsProvider.exportJvmInfo=true\nadmin.commandURL=/c\nzookeeper.version=100000000",
-         0, "");
+    for (size_t i = 0; i < COUNT(prefixes); i++) {
+        char line[64], expected[256];
+        snprintf(line, sizeof line, "%sneverHeardOfIt=1", prefixes[i]);
+        snprintf(expected, sizeof expected, "note zoo.cfg:1: %sneverHeardOfIt: " UNKNOWN "\n",
+                 prefixes[i]);
+        says(line, 0, expected);
+    }
+    says("ssl.clientAuht=none\nenforce.auth.enable=true\nadmin.serverPorts=1\n"
+         "ssl.keystore.location=a",
+         0,
+         "note zoo.cfg:1: ssl.clientAuht: " UNKNOWN "; did you mean ssl.clientAuth\n"
+         "note zoo.cfg:2: enforce.auth.enable: " UNKNOWN "; did you mean enforce.auth.enabled\n"
+         "note zoo.cfg:3: admin.serverPorts: " UNKNOWN "; did you mean admin.serverPort\n"
+         "note zoo.cfg:4: ssl.keystore.location: " UNKNOWN
+         "; did you mean ssl.keyStore.location\n");
+}
+
+static void what_has_no_meaning_here_is_told(void **state) {
+    (void)state;
+    says("electionAlg=3\nlocalSessionsEnabled=false\nautopurge.purgeInterval=\n"
+         "DigestAuthenticationProvider.enabled=true\nDigestAuthenticationProvider.digestAlg=SHA1",
+         0, ""); /* these are as they would be in ZooKeeper */
+    says("nio.numWorkerThreads=8\nadmin.forceHttps=true\nzookeeper.ssl.trustStore.password=x\n"
+         "quorum.auth.serverRequireSasl=true\nserver.realm=x",
+         0,
+         "note zoo.cfg:1: nio.numWorkerThreads: has no effect: it tunes ZooKeeper's own "
+         "implementation\n"
+         "note zoo.cfg:2: admin.forceHttps: has no effect: HTTP has no TLS\n"
+         "note zoo.cfg:3: ssl.trustStore.password: has no effect: authorities in PEM have no "
+         "password\n"
+         "note zoo.cfg:4: quorum.auth.serverRequireSasl: has no effect: there is no SASL\n"
+         "note zoo.cfg:5: server.realm: has no effect: there is no SASL\n");
     says("localSessionsEnabled=true\nautopurge.purgeInterval=1\nauthProvider.1=org.example.It", 0,
          "note zoo.cfg:1: localSessionsEnabled: ignored: every session is known to all servers\n"
-         "note zoo.cfg:2: autopurge.purgeInterval: ignored: old snapshots go when a new one is "
-         "there\n"
+         "note zoo.cfg:2: autopurge.purgeInterval: ignored: old snapshots are removed whenever a "
+         "new one is written\n"
          "note zoo.cfg:3: authProvider.1: ignored: schemes cannot be added\n");
+}
+
+static void what_is_stored_and_not_used_is_told(void **state) {
+    (void)state;
+    says("initLimit=10\nsyncLimit=5\nsyncLimit=0\n"
+         "znode.container.maxNeverUsedIntervalMs=0\nznode.container.maxNeverUsedIntervalMs="
+         "5\nlargeRequestMaxBytes=5\nleaderServes=yes",
+         -1,
+         "note zoo.cfg:1: initLimit: has no effect: a server may take as long as it needs to catch "
+         "up with the leader\n"
+         "note zoo.cfg:2: syncLimit: has no effect: a leader that is silent for "
+         "ensemble.electionTimeoutMs is replaced\n"
+         "error zoo.cfg:3: syncLimit: '0' is not a whole number from 1 to 1000000\n"
+         "note zoo.cfg:5: znode.container.maxNeverUsedIntervalMs: has no effect: a container is "
+         "kept until it has had a child\n"
+         "note zoo.cfg:6: largeRequestMaxBytes: ignored: jute.maxbuffer bounds each request\n");
+}
+
+static void timeouts_suit_each_other(void **state) {
+    (void)state;
+    struct settings s = settled("ensemble.electionTimeoutMs=1000\nensemble.heartbeatMs=250");
+    assert_int_equal(s.election_timeout_ms, 1000);
+    assert_int_equal(s.heartbeat_ms, 250);
+    says("ensemble.electionTimeoutMs=499", -1,
+         "error zoo.cfg:1: ensemble.electionTimeoutMs: '499' is not a whole number from 500 to "
+         "60000\n"); /* leases of other servers rely on 500 */
+    will_not_settle("ensemble.heartbeatMs=126", "more than a quarter of ensemble.electionTimeout");
+    will_not_settle("ensemble.electionTimeoutMs=2000\nensemble.heartbeatMs=501", "a quarter");
+    settled("ensemble.electionTimeoutMs=60000"); /* a server alone has no elections */
+#define ENSEMBLE                                                                                   \
+    "myid=1\nensemble=1=127.0.0.1:2888,2=127.0.0.1:2889\nensemble.insecure=true\ntickTime=1000\n"
+    settled(ENSEMBLE "ensemble.electionTimeoutMs=1000");
+    will_not_settle(ENSEMBLE "ensemble.electionTimeoutMs=1001", "half of minSessionTimeout");
+    settled(ENSEMBLE "minSessionTimeout=100"); /* the default may be longer than that */
+}
+
+/* One of the two would be dropped, and the ensemble have another size than was meant. */
+static void a_server_has_one_line(void **state) {
+    (void)state;
+    says("server.1=a:1:2\nserver.2=b:1:2\n\nserver.1=c:1:2\nserver.2=b:1:2", -1,
+         "error zoo.cfg:4: server.1: there is a server 1 in zoo.cfg:1 already\n"
+         "error zoo.cfg:5: server.2: there is a server 2 in zoo.cfg:2 already\n");
+    says("server.1=a:1:2\nserver.01=b:1:2", -1,
+         "error zoo.cfg:2: server.01: there is a server 1 in zoo.cfg:1 already\n");
+    says("server.3=a:1:2\nzookeeper.server.3=b:1:2", -1,
+         "error zoo.cfg:2: server.3: there is a server 3 in zoo.cfg:1 already\n");
+    says("weight.1=2\nserver.1=a:1:2\nserver.10=b:1:2\ngroup.1=1:10", 0, "");
+    /* The command line may say it anew. */
+    char error[SETTINGS_ERROR_MAX];
+    struct settings s = parsed("server.1=a:1:2");
+    assert_int_equal(settings_set(&s, "server.1", "b:1:2", error, sizeof error), SETTINGS_SET);
+    assert_string_equal(s.members.at[0].host, "b");
+}
+
+/* As Java takes them; but it says nothing. */
+static void the_last_of_two_values_counts(void **state) {
+    struct settings s;
+    struct heard heard;
+    const char *text = "dataDir=/a\nzookeeper.snapCount=5\n\ndataDir=/b\nsnapCount=6\nsnapCount=7";
+    (void)state;
+    settings_default(&s);
+    assert_int_equal(parse_bytes_of(&s, text, strlen(text), &heard), 0);
+    assert_string_equal(s.data_dir, "/b");
+    assert_int_equal(s.snapshot_count, 7);
+    assert_string_equal(heard.text,
+                        "note zoo.cfg:4: dataDir: this value counts, not the one in zoo.cfg:1\n"
+                        "note zoo.cfg:5: snapCount: this value counts, not the one in zoo.cfg:2\n"
+                        "note zoo.cfg:6: snapCount: this value counts, not the one in zoo.cfg:5\n");
+    says("listen.http=off\nlisten.http=h:0", 0,
+         "note zoo.cfg:2: listen.http: this value counts, not the one in zoo.cfg:1\n");
+}
+
+/* ---- Strangers ---- */
+
+static void note_exposure(void *context, const char *what, const char *key) {
+    char *text = context;
+    assert_true(strlen(what) > 20);
+    snprintf(text + strlen(text), 256 - strlen(text), "%s%s", *text ? " " : "", key);
+}
+
+static void expect_exposed(const char *text, const char *expected) {
+    struct settings s = settled(text);
+    char found[256] = "";
+    settings_exposures(&s, note_exposure, found);
+    assert_string_equal(found, expected);
+}
+
+static void what_lets_strangers_in_is_told(void **state) {
+#define TLS "tls.certificate=c\ntls.key=k\n"
+    (void)state;
+    expect_exposed("", "");
+    expect_exposed("listen=127.0.0.1:1,10.0.0.1:1", "");
+    expect_exposed("listen=127.0.0.1:1,*:2", "listen");
+    expect_exposed("clientPort=2181", "listen"); /* as in ZooKeeper, that is every address */
+    expect_exposed("listen=[::]:1", "listen");
+    expect_exposed("listen=0:1", "listen");
+    expect_exposed("listen=0x0:1", "listen");
+    expect_exposed("listen=[0:0::0]:1", "listen");
+    expect_exposed("listen=[::ffff:0.0.0.0]:1", "listen");
+    expect_exposed("listen=[::1]:1", "");
+    expect_exposed(TLS "listen.tls=0.0.0.0:1", "listen");
+    expect_exposed(TLS "listen.tls=0.0.0.0:1\ntls.authorities=a", "");
+    expect_exposed(TLS "listen.tls=*:1\ntls.authorities=a\nssl.clientAuth=want", "listen");
+    expect_exposed("listen.http=*:1", "listen.http");
+    expect_exposed("listen.http=off\nadmin.hosts=*", "");
+    expect_exposed("admin.hosts=a, *", "admin.hosts");
+    expect_exposed("admin.hosts=a", "");
+    expect_exposed("skipACL=yes", "skipACL");
+    expect_exposed("4lw.commands.whitelist=*", "4lw.commands.whitelist");
+    expect_exposed("4lw.commands.whitelist=ruok,mntr", "");
+    expect_exposed("ensemble.insecure=true", ""); /* it is alone */
+    expect_exposed("myid=1\nensemble=1=127.0.0.1:1,2=127.0.0.1:2\nensemble.insecure=true",
+                   "ensemble.insecure");
+}
+
+static void list_key(void *context, const struct settings_key *key) {
+    unsigned *count = context;
+    assert_true(*key->name && *key->help);
+    ++*count;
+}
+
+static void every_key_is_listed_with_its_meaning(void **state) {
+    unsigned count = 0;
+    (void)state;
+    settings_list(list_key, &count);
+    assert_true(count > 150);
 }
 
 /* ---- Lines ---- */
@@ -322,7 +490,6 @@ static void lines_are_those_of_properties(void **state) {
         {"dataDir = = x", "= x"},
         {"dataDir=/a#b!", "/a#b!"},
         {"#dataDir=/x\n  !dataDir=/y\n\n\r\r\n# x \\\ndataDir=/z", "/z"},
-        {"dataDir=/a\ndataDir=/b\n", "/b"},
         {"dataDir=/a\\\n   \t/b\\\r\n/c", "/a/b/c"},
         {"dataDir=/a\\\n#b", "/a#b"},
         {"dataDir=/a\\\n\nsnapCount=5", "/a"},
@@ -337,7 +504,7 @@ static void lines_are_those_of_properties(void **state) {
         {"dataDir=\\u0080\\u07ff\\u0800\\uffff\\ud800\\udc00\\udbff\\udfff",
          "\xc2\x80\xdf\xbf\xe0\xa0\x80\xef\xbf\xbf\xf0\x90\x80\x80\xf4\x8f\xbf\xbf"},
         {"dataDir=\\:\\=\\#\\ x\\q", ":=# xq"},
-        {"dataDir=\\tx\\n", "x"}, /* as the original trims */
+        {"dataDir=\\tx\\n", "x"}, /* as ZooKeeper trims */
         {"dataDir\\ =x", "x"},
         {"d\\atadir=1", NULL},
         {"dataDir\\=1", NULL},
@@ -359,7 +526,8 @@ static void lines_are_those_of_properties(void **state) {
 static void lines_are_counted_as_an_editor_does(void **state) {
     (void)state;
     says("# one\r\n\r\na\\\n\\\nb=1\rc=1\n\nd=1", 0,
-         "note zoo.cfg:3: ab: unknown\nnote zoo.cfg:6: c: unknown\nnote zoo.cfg:8: d: unknown\n");
+         "note zoo.cfg:3: ab: " UNKNOWN "\nnote zoo.cfg:6: c: " UNKNOWN
+         "\nnote zoo.cfg:8: d: " UNKNOWN "\n");
 }
 
 static void what_is_not_text_is_refused(void **state) {
@@ -368,8 +536,9 @@ static void what_is_not_text_is_refused(void **state) {
     (void)state;
     settings_default(&s);
     assert_int_equal(parse_bytes_of(&s, "dataDir=a\0b\nsnapCount=5", 23, &heard), -1);
-    assert_string_equal(heard.text,
-                        "error zoo.cfg:1: not text, or a \\u without its four digits\n");
+    assert_string_equal(
+        heard.text,
+        "error zoo.cfg:1: a zero byte, or a \\u without the four digits of a character\n");
     assert_int_equal(s.snapshot_count, 5); /* the rest is read: one run shows all errors */
     char *large = malloc(SETTINGS_FILE_MAX + 1);
     assert_non_null(large);
@@ -408,8 +577,6 @@ static void listeners_come_from_ports_and_addresses(void **state) {
         {"listen=a:1, [::1]:0 ,*:3\nclientPort=9", "a 1, ::1 0, * 3", "", "127.0.0.1 8080"},
         {"listen.tls=t:4\nlisten.http=h:5,i:6", "", "t 4", "h 5, i 6"},
         {"listen.http=off\nmetricsProvider.httpPort=9", "127.0.0.1 2181", "", ""},
-        {"listen.http=off\nlisten.http=h:0", "127.0.0.1 2181", "", "h 0"},
-        {"listen=a:1\nlisten=b:2", "b 2", "", "127.0.0.1 8080"},
         {"server.1=h:2888:3888;2182", "* 2182", "", "127.0.0.1 8080"},
         {"server.1=h:2888:3888;[::1]:2182", "::1 2182", "", "127.0.0.1 8080"},
         {"server.1=h:2888:3888;2182\nclientPort=5", "* 5", "", "127.0.0.1 8080"},
@@ -424,9 +591,9 @@ static void listeners_come_from_ports_and_addresses(void **state) {
         expect_listeners(&s.clients, of[i].clients);
         expect_listeners(&s.tls, of[i].tls);
         expect_listeners(&s.http, of[i].http);
-        assert_int_equal(s.member_count, 0);
+        assert_int_equal(s.members.count, 0);
     }
-    will_not_settle("clientPort=0", "neither clientPort nor secureClientPort");
+    will_not_settle("clientPort=0", "set clientPort or secureClientPort");
 }
 
 static void addresses_that_are_none(void **state) {
@@ -501,29 +668,30 @@ static void words_are_allowed_or_not(void **state) {
 /* ---- Members ---- */
 
 static void members_are_kept(void **state) {
-    struct settings s = settled("server.3=[::1]:30:31:observer;32\nserver.0=h:1:2\n"
-                                "server.255=zoo-1.example.:2888:3888:PARTICIPANT;0.0.0.0:2181\n"
-                                "weight.0=5\ngroup.2=255\ngroup.1=0\nserver.0=i:7:8\nmyid=3");
+    struct settings s = settled("ensemble.insecure=true\n"
+                                "server.3=[::1]:30:31:observer;32\n"
+                                "server.254=zoo-1.example.:2888:3888:PARTICIPANT;0.0.0.0:2181\n"
+                                "weight.2=5\ngroup.2=254\ngroup.1=2\nserver.2=i:7:8\nmyid=3");
     (void)state;
-    assert_int_equal(s.member_count, 3);
-    assert_int_equal(s.members[0].id, 3);
-    assert_string_equal(s.members[0].host, "::1");
-    assert_int_equal(s.members[0].peer_port, 30);
-    assert_int_equal(s.members[0].election_port, 31);
-    assert_true(s.members[0].observer);
-    assert_string_equal(s.members[0].client.host, "*");
-    assert_int_equal(s.members[0].client.port, 32);
-    assert_string_equal(settings_member(&s, 0)->host, "i"); /* the later line counts */
-    assert_int_equal(settings_member(&s, 0)->client.port, 0);
-    assert_string_equal(settings_member(&s, 255)->host, "zoo-1.example.");
-    assert_string_equal(settings_member(&s, 255)->client.host, "0.0.0.0");
-    assert_false(settings_member(&s, 255)->observer);
-    assert_null(settings_member(&s, 1));
-    assert_int_equal(s.weight_of[0], 5);
-    assert_int_equal(s.weight_of[3], 1);
-    assert_int_equal(s.group_of[255], 2);
-    assert_int_equal(s.group_of[0], 1);
-    assert_int_equal(s.group_of[3], 0);
+    assert_int_equal(s.members.count, 3);
+    assert_int_equal(s.members.at[1].id, 3); /* in the order of ids */
+    assert_string_equal(member_list_find(&s.members, 3)->host, "::1");
+    assert_int_equal(member_list_find(&s.members, 3)->peer_port, 30);
+    assert_int_equal(member_list_find(&s.members, 3)->election_port, 31);
+    assert_true(member_list_find(&s.members, 3)->observer);
+    assert_string_equal(member_list_find(&s.members, 3)->client.host, "*");
+    assert_int_equal(member_list_find(&s.members, 3)->client.port, 32);
+    assert_string_equal(member_list_find(&s.members, 2)->host, "i"); /* the later line counts */
+    assert_int_equal(member_list_find(&s.members, 2)->client.port, 0);
+    assert_string_equal(member_list_find(&s.members, 254)->host, "zoo-1.example.");
+    assert_string_equal(member_list_find(&s.members, 254)->client.host, "0.0.0.0");
+    assert_false(member_list_find(&s.members, 254)->observer);
+    assert_null(member_list_find(&s.members, 1));
+    assert_int_equal(member_list_find(&s.members, 2)->weight, 5);
+    assert_int_equal(member_list_find(&s.members, 3)->weight, 1);
+    assert_int_equal(member_list_find(&s.members, 254)->group, 2);
+    assert_int_equal(member_list_find(&s.members, 2)->group, 1);
+    assert_int_equal(member_list_find(&s.members, 3)->group, 0);
 }
 
 static void members_that_are_none(void **state) {
@@ -540,28 +708,32 @@ static void members_that_are_none(void **state) {
             fail_msg("'%s' is taken", of[i]);
     assert_int_equal(settings_set(&s, "server.256", "h:1:2", error, sizeof error), SETTINGS_BAD);
     assert_int_equal(settings_set(&s, "server.", "h:1:2", error, sizeof error), SETTINGS_BAD);
-    assert_int_equal(s.member_count, 0);
-    for (int i = 0; i <= SETTINGS_MEMBERS_MAX; i++) {
+    assert_int_equal(s.members.count, 0);
+    for (int i = 0; i <= MEMBER_LIST_MAX; i++) {
         snprintf(key, sizeof key, "server.%d", i);
         assert_int_equal(settings_set(&s, key, "h:1:2", error, sizeof error),
-                         i < SETTINGS_MEMBERS_MAX ? SETTINGS_SET : SETTINGS_BAD);
+                         i < MEMBER_LIST_MAX ? SETTINGS_SET : SETTINGS_BAD);
     }
     assert_string_equal(error, "server.32: more than 32 servers");
 }
 
 static void members_fit_together(void **state) {
+#define KEY "\nensemble.keyFile=k"
+    const char *list = "group.1=1\nserver.1=h:1:2\nserver.2=h:3:4:observer\nmyid=1" KEY;
     (void)state;
-    assert_int_equal(settled("server.1=h:1:2\nstandaloneEnabled=false\nmyid=1").member_count, 1);
-    assert_int_equal(settled("server.1=h:1:2\nserver.2=h:3:4:observer\nmyid=2").member_count, 2);
-    assert_int_equal(
-        settled("group.1=1\nserver.1=h:1:2\nserver.2=h:3:4:observer\nmyid=1").member_count, 2);
-    assert_int_equal(settled("ensemble=1=h:1,2=[::1]:3\nmyid=2").members[1].peer_port, 3);
-    assert_int_equal(settled("ensemble=7=h:1\nmyid=7").member_count, 1); /* it can be found */
-    will_not_settle("ensemble=1=h:1,2=i:3", "needs its number");
-    will_not_settle("ensemble=1=h:1,2=i:3\nmyid=3", "server 3 is not among those");
+    assert_int_equal(settled("server.1=h:1:2\nstandaloneEnabled=false\nmyid=1" KEY).members.count,
+                     1);
+    assert_int_equal(settled("server.1=h:1:2\nserver.2=h:3:4:observer\nmyid=2" KEY).members.count,
+                     2);
+    assert_int_equal(settled(list).members.count, 2);
+    assert_int_equal(settled("ensemble=1=h:1,2=[::1]:3\nmyid=2" KEY).members.at[1].peer_port, 3);
+    assert_int_equal(settled("ensemble=7=h:1\nmyid=7" KEY).members.count, 1); /* it can be found */
+#undef KEY
+    will_not_settle("ensemble=1=h:1,2=i:3", "needs its id");
+    will_not_settle("ensemble=1=h:1,2=i:3\nmyid=3", "server 3 is not among the servers");
     says("ensemble=1=h:1,2=i:3,1=j:5", -1,
          "error zoo.cfg:1: ensemble: '1=h:1,2=i:3,1=j:5' has server 1 twice\n");
-    will_not_settle("ensemble.join=true", "to join, say whom");
+    will_not_settle("ensemble.join=true", "to join an ensemble, name its servers");
     will_not_settle("ensemble=1=h:1\nmyid=1\nsslQuorum=true", "TLS needs a certificate");
     will_not_settle("ensemble=1=h:1\nmyid=1\nensemble.keyFile=k\nensemble.certificate=c",
                     "not both");
@@ -569,9 +741,35 @@ static void members_fit_together(void **state) {
     will_not_settle("group.1=1:2\nserver.1=h:1:2\nserver.3=h:3:4",
                     "group.1 has server 2, but there is no server.2");
     will_not_settle("group.1=1:255\nserver.1=h:1:2", "there is no server.255");
+    will_not_settle("server.0=h:1:2\nserver.1=h:3:4\nserver.2=h:5:6", "server.0: a member's id is");
+    will_not_settle("server.255=h:1:2\nserver.1=h:3:4",
+                    "server.255: a member's id is from 1 to 254");
     will_not_settle("group.1=1\nserver.1=h:1:2\nserver.3=h:3:4", "server.3 is in no group");
     says("group.1=1:2\ngroup.1=2:3\ngroup.2=4:3", -1,
+         "note zoo.cfg:2: group.1: this value counts, not the one in zoo.cfg:1\n"
          "error zoo.cfg:3: group.2: server 3 is in a group already\n");
+}
+
+/* No address is an exception: a loopback address is open to every user of the machine. */
+static void links_need_credentials(void **state) {
+    static const char need[] = "make one with 'conclave key FILE'";
+    (void)state;
+    will_not_settle("ensemble=1=127.0.0.1:1,2=127.0.0.1:2\nmyid=1", need);
+    will_not_settle("ensemble=1=[::1]:1\nmyid=1", need);
+    will_not_settle("ensemble=1=h:1,2=i:1\nmyid=2\nensemble.join=true", need);
+    will_not_settle("server.1=h:1:2\nserver.2=h:3:4\nmyid=1", need);
+    will_not_settle("server.1=h:1:2\nstandaloneEnabled=false\nmyid=1", need);
+    will_not_settle("ensemble=1=h:1\nmyid=1\nensemble.insecure=false", "--insecure");
+    assert_int_equal(settled("server.1=h:1:2\nmyid=1").members.count, 0); /* it is alone */
+    assert_true(settled("ensemble=1=h:1\nmyid=1\nensemble.insecure=true").insecure);
+    assert_false(settled("ensemble=1=h:1\nmyid=1\nensemble.keyFile=k").insecure);
+    assert_false(settled("ensemble=1=h:1\nmyid=1\nssl.quorum.keyStore.location=c\n"
+                         "ssl.quorum.trustStore.location=t")
+                     .insecure);
+    will_not_settle("ensemble=1=h:1\nmyid=1\nensemble.insecure=true\nensemble.keyFile=k",
+                    "but not both");
+    will_not_settle("ensemble=1=h:1\nmyid=1\nensemble.insecure=true\nensemble.authorities=a",
+                    "but not both");
 }
 
 /* ---- Files ---- */
@@ -589,18 +787,20 @@ static void the_number_is_in_the_data(void **state) {
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/myid", folder);
     write_file(path, "2\n");
-    snprintf(text, sizeof text, "ensemble=1=h:1,2=i:3\ndataDir=%s", folder);
+    snprintf(text, sizeof text, "ensemble=1=h:1,2=i:3\nensemble.insecure=true\ndataDir=%s", folder);
     assert_int_equal(settled(text).server_id, 2);
-    snprintf(text, sizeof text, "ensemble=1=h:1,2=i:3\nmyid=2\ndataDir=%s", folder);
+    snprintf(text, sizeof text, "ensemble=1=h:1,2=i:3\nmyid=2\nensemble.insecure=true\ndataDir=%s",
+             folder);
     assert_int_equal(settled(text).server_id, 2);
-    snprintf(text, sizeof text, "ensemble=1=h:1,2=i:3\nmyid=1\ndataDir=%s", folder);
-    will_not_settle(text, "this is to be server 1, but");
+    snprintf(text, sizeof text, "ensemble=1=h:1,2=i:3\nmyid=1\nensemble.insecure=true\ndataDir=%s",
+             folder);
+    will_not_settle(text, "this is server 1, but the file");
     unlink(path);
     rmdir(folder);
 }
 
 static void files_are_read_with_the_one_they_name(void **state) {
-    char folder[] = "/tmp/settings-XXXXXX", path[64], members[64], text[128];
+    char folder[] = "/tmp/settings-XXXXXX", path[64], members[64], text[320];
     struct settings s;
     struct heard heard = {0};
     (void)state;
@@ -609,15 +809,29 @@ static void files_are_read_with_the_one_they_name(void **state) {
     snprintf(members, sizeof members, "%s/members", folder);
     snprintf(text, sizeof text, "tickTime=7\ndynamicConfigFile=%s\n", members);
     write_file(path, text);
-    write_file(members, "server.1=h:1:2;3\nserver.2=h:4:5;6\nversion=0\nodd=1\nmyid=2");
+    write_file(
+        members,
+        "server.1=h:1:2;3\nserver.2=h:4:5;6\nversion=0\nodd=1\nmyid=2\nensemble.insecure=true");
     settings_default(&s);
     assert_int_equal(settings_read(&s, path, hear, &heard), 0);
-    snprintf(text, sizeof text, "note %s:4: odd: unknown\n", members);
+    snprintf(text, sizeof text,
+             "note %s:3: version: has no effect: the ensemble counts versions of its configuration "
+             "itself\nnote %s:4: odd: " UNKNOWN "\n",
+             members, members);
     assert_string_equal(heard.text, text);
     assert_int_equal(s.tick_ms, 7);
-    assert_int_equal(s.member_count, 2);
+    assert_int_equal(s.members.count, 2);
     assert_int_equal(settings_settle(&s, text, sizeof text), 0);
     assert_int_equal(s.clients.at[0].port, 6); /* its own line says where clients come */
+
+    settings_default(&s);
+    snprintf(text, sizeof text, "server.2=h:1:2\ndynamicConfigFile=%s\n", members);
+    write_file(path, text);
+    heard = (struct heard){0};
+    assert_int_equal(settings_read(&s, path, hear, &heard), -1);
+    snprintf(text, sizeof text, "error %s:2: server.2: there is a server 2 in %s:1 already\n",
+             members, path);
+    assert_memory_equal(heard.text, text, strlen(text));
 
     unlink(members);
     heard = (struct heard){0};
@@ -680,7 +894,14 @@ int main(void) {
         cmocka_unit_test(long_texts_are_refused_and_not_repeated),
         cmocka_unit_test(errors_fit_whatever_room_there_is),
         cmocka_unit_test(unknown_keys_are_named_and_passed_over),
-        cmocka_unit_test(what_has_no_meaning_here_is_accepted),
+        cmocka_unit_test(what_is_stored_and_not_used_is_told),
+        cmocka_unit_test(the_last_of_two_values_counts),
+        cmocka_unit_test(what_lets_strangers_in_is_told),
+        cmocka_unit_test(every_key_is_listed_with_its_meaning),
+        cmocka_unit_test(timeouts_suit_each_other),
+        cmocka_unit_test(unknown_keys_are_named_below_known_prefixes),
+        cmocka_unit_test(what_has_no_meaning_here_is_told),
+        cmocka_unit_test(a_server_has_one_line),
         cmocka_unit_test(lines_are_those_of_properties),
         cmocka_unit_test(lines_are_counted_as_an_editor_does),
         cmocka_unit_test(what_is_not_text_is_refused),
@@ -691,6 +912,7 @@ int main(void) {
         cmocka_unit_test(members_are_kept),
         cmocka_unit_test(members_that_are_none),
         cmocka_unit_test(members_fit_together),
+        cmocka_unit_test(links_need_credentials),
         cmocka_unit_test(the_number_is_in_the_data),
         cmocka_unit_test(files_are_read_with_the_one_they_name),
         cmocka_unit_test(garbage_does_no_harm),

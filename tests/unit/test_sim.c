@@ -1,4 +1,4 @@
-/* The simulator in small runs that can be checked by hand, and what sums up many of them. */
+/* The simulator in small runs that can be checked by hand, and the statistics of many runs. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,18 +9,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "catalogue/catalogue.h"
-#include "lab/batch.h"
-#include "sim/sim.h"
-#include "sim/trace.h"
+#include "algorithms/catalogue.h"
+#include "lab/experiments/batch.h"
+#include "lab/sim/sim.h"
+#include "lab/sim/trace.h"
 
 #define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 
 /* ---- A process that shows what the simulator does to it ----
  *
- * Asked for the lock, it enters at once, arms a timer and announces itself to all others with some
- * NOTEs; a restarted one says what it still knows.  It saves what it announced, but not what it
- * hears. */
+ * Asked for the lock, a process enters at once, arms a timer and announces itself to all others
+ * with some NOTEs; after a restart it sends what it still knows.  It saves what it announced, but
+ * not what it received. */
 enum { NOTE, KINDS };
 enum { REPEAT, ROWS, TIMER, OPTIONS };
 
@@ -70,7 +70,7 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
 
 static void layout(const struct cv_env *env, struct cv_layout *layout) {
     layout->durable = offsetof(struct state, forgotten);
-    layout->sends = CV_SENDS_USUAL + (uint32_t)env->option[REPEAT];
+    layout->sends = CV_SENDS_DEFAULT + (uint32_t)env->option[REPEAT];
     layout->message_rows = (uint32_t)((env->option[REPEAT] + 1) * env->option[ROWS]);
 }
 
@@ -173,7 +173,7 @@ static void run_free(struct run *run) {
 
 enum { ANY = 0 };
 
-/* The next entry behind `from` of that type about that process; 0: there is none. */
+/* The next entry after `from` of that type and process; 0: there is none. */
 static size_t next(const struct run *run, size_t from, enum trace_type type, cv_pid process) {
     for (size_t i = from + 1; i < run->trace.count; i++) {
         const struct trace_entry *entry = &run->trace.entry[i];
@@ -246,7 +246,7 @@ static void an_exception_holds_for_its_channel_until_it_is_lifted(void **state) 
     run_free(run);
 }
 
-/* How often a NOTE arrives before one that was announced earlier on the same channel. */
+/* How often a NOTE overtakes an earlier one on the same channel. */
 static unsigned overtakings(const struct run *run) {
     unsigned found = 0, processes = run->trace.roster.processes;
     uint64_t *newest = calloc((size_t)(processes + 1) * (processes + 1), sizeof *newest);
@@ -360,7 +360,7 @@ static void a_partition_cuts_both_ways_until_it_heals(void **state) {
                 LINES("processes 3", "at 0ms p1 acquire hold 1ms", "at 0.5ms partition p1 | p2 p3",
                       "at 2ms p1 acquire hold 1ms", "at 3ms p2 acquire hold 1ms",
                       "at 4.5ms p3 acquire hold 1ms", "at 5ms heal", "at 7ms p1 acquire hold 1ms"));
-    /* 0 ms: it splits while they are under way; 2 ms: to both; 3 ms and 4.5 ms: to p1 */
+    /* 0 ms: the partition comes while they are in flight; 2 ms: to both; 3 ms and 4.5 ms: to p1 */
     ASSERT_SIGHTS(run, TR_LOST, {1, 2, 1}, {1, 3, 1}, {2, 2, 1}, {2, 3, 1}, {3, 1, 2}, {4.5, 1, 3});
     ASSERT_SIGHTS(run, TR_RECEIVE, {4, 3, 2}, {5.5, 2, 3}, {8, 2, 1}, {8, 3, 1});
     ASSERT_SIGHTS(run, TR_PARTITION, {0.5, 0, 0});
@@ -413,7 +413,7 @@ static void a_pause_without_an_end_lasts_until_it_is_ended(void **state) {
     run_free(run);
 }
 
-static void what_a_paused_process_sent_still_arrives(void **state) {
+static void messages_of_a_paused_process_still_arrive(void **state) {
     (void)state;
     struct run *run = run_new(
         &announcer, LINES("processes 2", "at 0ms p1 acquire hold 1ms", "at 0.1ms p1 pause 50ms"));
@@ -494,7 +494,7 @@ static void amnesia_leaves_nothing(void **state) {
     assert_int_equal(note.forgotten, 0);
 }
 
-static void what_amnesia_forgot_stays_forgotten(void **state) {
+static void amnesia_is_permanent(void **state) {
     (void)state;
     struct run *run = run_new(&announcer, LINES("processes 2", "at 0ms p2 acquire hold 1ms",
                                                 "at 2ms p2 acquire hold 1ms", "at 5ms p2 crash",
@@ -536,7 +536,7 @@ static void datagrams_to_a_former_life_reach_the_next(void **state) {
     run_free(run);
 }
 
-static void what_the_dead_sent_still_arrives(void **state) {
+static void messages_of_a_crashed_process_still_arrive(void **state) {
     (void)state;
     struct run *run = run_new(
         &announcer, LINES("processes 2", "at 0ms p1 acquire hold 9ms", "at 0.5ms p1 crash"));
@@ -626,7 +626,7 @@ static void an_outage_that_ended_is_not_taken_for_the_next(void **state) {
     run_free(run);
 }
 
-static void who_comes_back_hears_who_is_down(void **state) {
+static void a_recovered_process_hears_which_are_down(void **state) {
     (void)state;
     struct run *run =
         run_new(&announcer, LINES("processes 3", "detector 2ms", "at 0ms p1 acquire hold 1ms",
@@ -671,7 +671,7 @@ static void a_lost_message_leaves_central_at_rest(void **state) {
     struct run *run = run_new(catalogue_find("central"),
                               LINES("processes 2", "at 0ms lose p1 coordinator 1",
                                     "at 0ms p1 acquire hold 1ms", "at 5ms p2 acquire hold 1ms"));
-    assert_int_equal(run->sim->result.end, AT_REST);
+    assert_int_equal(run->sim->result.end, QUIESCENT);
     assert_int_equal(run->sim->result.end_us, 9000);
     assert_int_equal(run->sim->judge.verdict[DEADLOCK].value, VIOLATED);
     assert_int_equal(run->sim->judge.verdict[DEADLOCK].at_us, 9000);
@@ -680,13 +680,13 @@ static void a_lost_message_leaves_central_at_rest(void **state) {
     run_free(run);
 }
 
-/* Two of three coordinators are dead, so p1 tries again and again. */
-static void patience_ends_a_run_that_goes_nowhere(void **state) {
+/* Two of three coordinators are down, so p1 retries for ever. */
+static void a_run_without_progress_ends(void **state) {
     (void)state;
     struct run *run = run_new(catalogue_find("quorum"),
                               LINES("processes 1", "n 3", "patience 3s", "give-up 50ms",
                                     "at 0ms c1 crash", "at 0ms c2 crash", "at 1ms p1 acquire"));
-    assert_int_equal(run->sim->result.end, PATIENCE_LOST);
+    assert_int_equal(run->sim->result.end, NO_PROGRESS);
     assert_true(run->sim->result.end_us > 3001000 && run->sim->result.end_us < 4000000);
     assert_int_equal(run->sim->judge.verdict[DEADLOCK].value, VIOLATED);
     run_free(run);
@@ -718,7 +718,7 @@ static void open_arrivals_too(void **state) {
     run_free(run);
 }
 
-/* A request that dies with its process is made again. */
+/* A request that is lost in a crash is made again. */
 static void crashes_cost_no_entries_when_the_crashed_come_back(void **state) {
     uint64_t crashes = 0, repeated = 0;
     struct sim *sim = new_sim();
@@ -763,7 +763,7 @@ static void a_scripted_timer_fires_when_the_schedule_says_so(void **state) {
     run_free(run);
     run = run_new(&announcer, LINES("processes 2", "scripted", "at 0ms p1 acquire hold 9ms",
                                     "at 1ms p1 pause 3ms", "at 2ms p1 timeout",
-                                    "at 3ms p1 timeout")); /* which has fired, but waits */
+                                    "at 3ms p1 timeout")); /* it has fired, but is parked */
     ASSERT_SIGHTS(run, TR_TIMER, {4, 1, 0});
     run_free(run);
 }
@@ -777,7 +777,7 @@ static void a_timer_can_be_made_to_fire_early(void **state) {
     run_free(run);
 }
 
-/* Nobody lets p2 in but the end of p1's lease. */
+/* Only the end of p1's lease lets p2 in. */
 static void an_armed_timer_keeps_no_script_alive(void **state) {
     const char *lines[] = {"processes 2",
                            "scripted",
@@ -788,7 +788,7 @@ static void an_armed_timer_keeps_no_script_alive(void **state) {
                            NULL};
     (void)state;
     struct run *run = run_new(catalogue_find("central-lease"), lines);
-    assert_int_equal(run->sim->result.end, AT_REST);
+    assert_int_equal(run->sim->result.end, QUIESCENT);
     assert_int_equal(run->sim->judge.verdict[DEADLOCK].value, VIOLATED);
     run_free(run);
     lines[5] = "at 9ms coordinator timeout";
@@ -805,7 +805,7 @@ static void in_a_script_nobody_asks_unasked(void **state) {
     run_free(run);
     run = run_new(catalogue_find("bully"), LINES("scripted"));
     assert_int_equal(run->sim->result.messages, 0);
-    assert_int_equal(run->sim->result.end, AT_REST);
+    assert_int_equal(run->sim->result.end, QUIESCENT);
     run_free(run);
 }
 
@@ -975,13 +975,13 @@ static void statistics_of_known_numbers(void **state) {
     assert_near(s.mean, 3);
     assert_near(s.high, 3 + 2.776 * sqrt(2.5 / 5));
     assert_near(s.low, 3 - 2.776 * sqrt(2.5 / 5));
-    assert_true(s.least == 1 && s.p50 == 3 && s.p90 == 5 && s.p99 == 5 && s.most == 5);
+    assert_true(s.min == 1 && s.p50 == 3 && s.p90 == 5 && s.p99 == 5 && s.max == 5);
     s = stats_of(one, 1);
-    assert_true(s.mean == 7 && s.low == 7 && s.high == 7 && s.least == 7 && s.p99 == 7);
+    assert_true(s.mean == 7 && s.low == 7 && s.high == 7 && s.min == 7 && s.p99 == 7);
     for (int i = 0; i < 100; i++) hundred[i] = 100 - i;
     s = stats_of(hundred, 100);
     assert_near(s.mean, 50.5);
-    assert_true(s.least == 1 && s.p50 == 50 && s.p90 == 90 && s.p99 == 99 && s.most == 100);
+    assert_true(s.min == 1 && s.p50 == 50 && s.p90 == 90 && s.p99 == 99 && s.max == 100);
     /* Student's t for 99 degrees of freedom is 1.9842; the deviation of the mean is 2.9011 */
     assert_true(fabs(s.high - (50.5 + 1.9842 * 2.9011)) < 0.05);
     for (int i = 0; i < 40; i++) same[i] = 0.1;
@@ -1040,16 +1040,16 @@ int main(void) {
         cmocka_unit_test(drawn_partitions_come_and_go),
         cmocka_unit_test(a_pause_keeps_what_arrives_and_releases_it_in_order),
         cmocka_unit_test(a_pause_without_an_end_lasts_until_it_is_ended),
-        cmocka_unit_test(what_a_paused_process_sent_still_arrives),
+        cmocka_unit_test(messages_of_a_paused_process_still_arrive),
         cmocka_unit_test(a_crash_ends_timers_and_stays),
         cmocka_unit_test(a_crash_ends_a_wait),
         cmocka_unit_test(a_crash_loses_what_a_pause_had_kept),
         cmocka_unit_test(the_durable_prefix_survives_as_it_was_saved),
         cmocka_unit_test(amnesia_leaves_nothing),
-        cmocka_unit_test(what_amnesia_forgot_stays_forgotten),
+        cmocka_unit_test(amnesia_is_permanent),
         cmocka_unit_test(messages_to_a_former_life_are_lost),
         cmocka_unit_test(datagrams_to_a_former_life_reach_the_next),
-        cmocka_unit_test(what_the_dead_sent_still_arrives),
+        cmocka_unit_test(messages_of_a_crashed_process_still_arrive),
         cmocka_unit_test(to_the_dead_nothing_happens),
         cmocka_unit_test(drift_changes_how_long_timers_take),
         cmocka_unit_test(drawn_clocks_stay_within_the_drift),
@@ -1057,12 +1057,12 @@ int main(void) {
         cmocka_unit_test(a_short_outage_is_noticed_only_when_memory_was_lost),
         cmocka_unit_test(a_long_pause_is_taken_for_a_crash),
         cmocka_unit_test(an_outage_that_ended_is_not_taken_for_the_next),
-        cmocka_unit_test(who_comes_back_hears_who_is_down),
+        cmocka_unit_test(a_recovered_process_hears_which_are_down),
         cmocka_unit_test(suspicions_can_be_scheduled),
         cmocka_unit_test(a_time_limit_caps_the_end),
         cmocka_unit_test(an_event_limit_stops_the_count),
         cmocka_unit_test(a_lost_message_leaves_central_at_rest),
-        cmocka_unit_test(patience_ends_a_run_that_goes_nowhere),
+        cmocka_unit_test(a_run_without_progress_ends),
         cmocka_unit_test(a_closed_loop_makes_exactly_the_entries_that_were_asked_for),
         cmocka_unit_test(open_arrivals_too),
         cmocka_unit_test(crashes_cost_no_entries_when_the_crashed_come_back),

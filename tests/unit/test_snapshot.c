@@ -1,9 +1,9 @@
-/* Snapshots on disk: what was written is read again, or it is noticed that it cannot be. */
+/* Snapshots on disk: they are read as written, or the damage is noticed. */
 #include <inttypes.h>
 
 #include "base/rng.h"
 #include "file_help.h"
-#include "raft/snapshot.h"
+#include "service/log/snapshot.h"
 
 enum { INDEX = 0x1234, TERM = 7 };
 #define NAME "snapshot.0000000000001234"
@@ -27,7 +27,7 @@ static void write_one(struct snapshots *s, uint64_t index, const struct bytes *t
     assert_int_equal(snapshot_end(w, 1), 0);
 }
 
-/* 0: it is the text; -1: it was noticed that it is not, at the latest at the end. */
+/* 0: the snapshot is the text; -1: damage was noticed, at the latest at the end. */
 static int read_one(struct snapshots *s, uint64_t index, const struct bytes *text, size_t piece) {
     uint64_t term;
     struct snapshot_reader *r = snapshot_open(s, index, &term);
@@ -47,7 +47,7 @@ static void list(struct snapshots *s, const struct place *place) {
     assert_int_equal(snapshots_list(s, place->directory, place->path), 0);
 }
 
-static void what_was_written_is_read(void **state) {
+static void a_snapshot_is_read_as_written(void **state) {
     static const size_t sizes[] = {0, 1, 1000, 131072, 131073, 1000000};
     static const size_t pieces[] = {1, 4096, 10000000};
     struct place place;
@@ -71,7 +71,7 @@ static void what_was_written_is_read(void **state) {
     place_close(&place);
 }
 
-static void what_is_given_up_leaves_nothing(void **state) {
+static void an_abandoned_snapshot_leaves_nothing(void **state) {
     struct place place;
     struct snapshots s;
     (void)state;
@@ -90,7 +90,7 @@ static void what_is_given_up_leaves_nothing(void **state) {
     place_close(&place);
 }
 
-static void one_that_is_cut_is_noticed_at_any_byte(void **state) {
+static void a_cut_is_noticed_at_any_byte(void **state) {
     struct place place;
     struct snapshots s;
     struct bytes text = text_of(3000);
@@ -110,8 +110,8 @@ static void one_that_is_cut_is_noticed_at_any_byte(void **state) {
     place_close(&place);
 }
 
-/* Some bits mean the same either way, as in any compressed text: then the text must be right, which
- * read_one sees to.  Where the text would be another, it is noticed. */
+/* Some bits of compressed data have no effect: then the text must be right, which read_one checks.
+ * Otherwise the damage must be noticed. */
 static void a_changed_bit_never_gives_another_text(void **state) {
     enum { HEADER = 40, HAS_CHECKSUM = 8 * 44 + 2 };
     struct place place;
@@ -134,7 +134,7 @@ static void a_changed_bit_never_gives_another_text(void **state) {
     place_close(&place);
 }
 
-static void one_that_is_too_long_or_read_in_part_is_noticed(void **state) {
+static void trailing_bytes_and_partial_reads_are_noticed(void **state) {
     struct place place;
     struct snapshots s;
     struct bytes text = text_of(300000);
@@ -155,7 +155,7 @@ static void one_that_is_too_long_or_read_in_part_is_noticed(void **state) {
     bytes_add(&file, "more", 4);
     file_write(&place, NAME, file.at, file.used);
     assert_int_equal(read_one(&s, INDEX, &text, 1000), -1);
-    file.used -= 4; /* another's under its name */
+    file.used -= 4; /* the file of another snapshot */
     file_write(&place, "snapshot.0000000000001235", file.at, file.used);
     assert_int_equal(read_one(&s, INDEX + 1, &text, 1000), -1);
     bytes_close(&file);
@@ -192,8 +192,8 @@ static void the_newest_are_kept(void **state) {
     place_close(&place);
 }
 
-/* A disk that is full: the one before stays, and of the new one nothing does. */
-static void a_full_disk_keeps_the_one_before(void **state) {
+/* On a full disk the previous snapshot stays, and nothing of the new one. */
+static void a_full_disk_keeps_the_previous_snapshot(void **state) {
     struct place place;
     struct snapshots s;
     struct bytes text = text_of(400000), old = text_of(10);
@@ -223,13 +223,13 @@ static void a_full_disk_keeps_the_one_before(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_written_is_read),
-        cmocka_unit_test(what_is_given_up_leaves_nothing),
-        cmocka_unit_test(one_that_is_cut_is_noticed_at_any_byte),
+        cmocka_unit_test(a_snapshot_is_read_as_written),
+        cmocka_unit_test(an_abandoned_snapshot_leaves_nothing),
+        cmocka_unit_test(a_cut_is_noticed_at_any_byte),
         cmocka_unit_test(a_changed_bit_never_gives_another_text),
-        cmocka_unit_test(one_that_is_too_long_or_read_in_part_is_noticed),
+        cmocka_unit_test(trailing_bytes_and_partial_reads_are_noticed),
         cmocka_unit_test(the_newest_are_kept),
-        cmocka_unit_test(a_full_disk_keeps_the_one_before),
+        cmocka_unit_test(a_full_disk_keeps_the_previous_snapshot),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The hash index beside an array, and the checksum beside its definition. */
+/* The hash index beside an array. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/crc32c.h"
 #include "base/rng.h"
 #include "base/table.h"
 
@@ -17,8 +16,10 @@ enum { NUMBERS = 3000 };
 
 static bool finds(const struct table *table, uint32_t hash, uint32_t number) {
     uint32_t found;
-    for (struct probe p = table_probe(table, hash); (found = table_next(table, &p));)
+    for (struct probe p = table_probe(table, hash); (found = table_next(table, &p));) {
+        assert_true(found != TABLE_GONE);
         if (found == number) return true;
+    }
     return false;
 }
 
@@ -50,7 +51,7 @@ static void a_table_is_its_model(void **state) {
     }
 }
 
-static void room_is_kept(void **state) {
+static void reserved_room_stays(void **state) {
     struct table table = {0};
     (void)state;
     assert_false(finds(&table, 7, 1)); /* empty */
@@ -65,39 +66,33 @@ static void room_is_kept(void **state) {
     assert_int_equal(table.slots | table.used, 0);
 }
 
-static uint32_t crc_by_definition(uint32_t crc, const unsigned char *at, size_t size) {
-    crc = ~crc;
-    for (size_t i = 0; i < 8 * size; i++) {
-        uint32_t bit = (crc ^ at[i / 8] >> i % 8) & 1;
-        crc = crc >> 1 ^ (bit ? 0x82f63b78u : 0);
-    }
-    return ~crc;
-}
-
-static void the_checksum_is_crc32c(void **state) {
-    unsigned char bytes[64 + 8];
-    struct rng rng;
+/* Growing is spread over the changes after it, and what is not moved yet is found and removed. */
+static void it_grows_bit_by_bit(void **state) {
+    enum { MANY = 100000 };
+    struct table table = {0};
+    uint32_t growing = 0;
     (void)state;
-    assert_int_equal(crc32c(0, "123456789", 9), 0xe3069283); /* the value that everybody gives */
-    assert_int_equal(crc32c(0, "", 0), 0);
-    rng_seed(&rng, 1);
-    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (unsigned char)rng_next(&rng);
-    for (size_t from = 0; from < 8; from++)
-        for (size_t size = 0; size <= 64; size++) {
-            uint32_t whole = crc_by_definition(0, bytes + from, size);
-            assert_int_equal(crc32c(0, bytes + from, size), whole);
-            size_t part = size / 3;
-            uint32_t continued =
-                crc32c(crc32c(0, bytes + from, part), bytes + from + part, size - part);
-            assert_int_equal(continued, whole);
-        }
+    for (uint32_t i = 1; i <= MANY; i++) {
+        bool grows = table.old;
+        uint32_t before = table.moved;
+        table_add(&table, i * 2654435761u, i);
+        growing += grows;
+        if (grows && table.old) assert_true(table.moved - before <= TABLE_MOVES);
+        assert_true(finds(&table, i / 2 * 2654435761u, i / 2) == (i > 1));
+        if (i % 3 == 0) table_remove(&table, (i / 3) * 2654435761u, i / 3);
+        if (i % 3 == 0) assert_false(finds(&table, (i / 3) * 2654435761u, i / 3));
+        if (i % 3 == 0) table_add(&table, (i / 3) * 2654435761u, i / 3);
+    }
+    assert_true(growing > 1000);
+    assert_int_equal(table.used, MANY);
+    table_close(&table);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_is_its_model),
-        cmocka_unit_test(room_is_kept),
-        cmocka_unit_test(the_checksum_is_crc32c),
+        cmocka_unit_test(reserved_room_stays),
+        cmocka_unit_test(it_grows_bit_by_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

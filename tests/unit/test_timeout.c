@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lab/plot.h"
-#include "lab/timeout.h"
+#include "lab/experiments/plot.h"
+#include "lab/experiments/timeout.h"
 
 static void assert_near(double value, double expected, double relative) {
     if (!(fabs(value - expected) <= relative * fabs(expected)))
@@ -40,14 +40,14 @@ static struct timeout_problem measured(double wait_cost, double mistake_cost, co
     return problem;
 }
 
-/* No T below the best obeys the rule, the best does, and no T anywhere costs less than the least.
+/* The break-even T is the first that satisfies the rule, and no T has a lower total than the least.
  */
 static void assert_solved(const struct timeout_problem *problem) {
-    struct timeout_point best = timeout_best(problem), least = timeout_least_total(problem);
-    struct timeout_point before = timeout_at(problem, nextafter(best.timeout_us, 0));
-    assert_true(best.mistake_cost <= best.wait_cost);
-    if (best.timeout_us > 0) assert_true(before.mistake_cost > before.wait_cost);
-    double range = timeout_range(&best, &least), most = timeout_total(&least) * (1 + 1e-12);
+    struct timeout_point even = timeout_break_even(problem), least = timeout_least_total(problem);
+    struct timeout_point before = timeout_at(problem, nextafter(even.timeout_us, 0));
+    assert_true(even.mistake_cost <= even.wait_cost);
+    if (even.timeout_us > 0) assert_true(before.mistake_cost > before.wait_cost);
+    double range = timeout_range(&even, &least), most = timeout_total(&least) * (1 + 1e-12);
     for (int i = 0; i <= 10000; i++) {
         struct timeout_point point = timeout_at(problem, 3 * range * i / 10000);
         assert_true(most <= 0 || timeout_total(&least) <= timeout_total(&point) * (1 + 1e-12));
@@ -60,7 +60,7 @@ static void exponential_delays(void **state) {
     (void)state;
     /* C e^(-T/a) = E T at T = a, when C = E a e. */
     struct timeout_problem problem = modelled(1, 0.02 * exp(1), "exponential:20ms");
-    assert_near(timeout_best(&problem).timeout_us, 20000, 1e-14);
+    assert_near(timeout_break_even(&problem).timeout_us, 20000, 1e-14);
     /* The sum is smallest where the density is E/C: at a ln(C / (E a)) = a. */
     assert_near(timeout_least_total(&problem).timeout_us, 20000, 1e-12);
     assert_solved(&problem);
@@ -77,11 +77,11 @@ static void uniform_delays(void **state) {
     (void)state;
     /* C (5 - T) / 4 = E T, in ms with E = 1 per ms: T = 5 C / (4 + C). */
     struct timeout_problem problem = modelled(1000, 4, "uniform:1ms,5ms");
-    struct timeout_point best = timeout_best(&problem);
-    assert_near(best.timeout_us, 2500, 1e-14);
-    assert_near(best.mistake_probability, 0.625, 1e-14);
-    assert_near(best.mistake_cost, 2.5, 1e-14);
-    assert_near(best.wait_cost, 2.5, 1e-14);
+    struct timeout_point even = timeout_break_even(&problem);
+    assert_near(even.timeout_us, 2500, 1e-14);
+    assert_near(even.mistake_probability, 0.625, 1e-14);
+    assert_near(even.mistake_cost, 2.5, 1e-14);
+    assert_near(even.wait_cost, 2.5, 1e-14);
     assert_true(timeout_least_total(&problem).timeout_us ==
                 0); /* 4 for no wait, 5 for a full one */
     assert_solved(&problem);
@@ -89,20 +89,20 @@ static void uniform_delays(void **state) {
     assert_true(timeout_least_total(&problem).timeout_us == 5000);
     assert_solved(&problem);
     problem = modelled(1000, 0.5, "uniform:1ms,5ms"); /* crosses before the first delay can end */
-    assert_near(timeout_best(&problem).timeout_us, 500, 1e-14);
+    assert_near(timeout_break_even(&problem).timeout_us, 500, 1e-14);
     assert_solved(&problem);
 }
 
 static void constant_delays(void **state) {
     (void)state;
     struct timeout_problem problem = modelled(1, 1, "constant:10ms");
-    assert_true(timeout_best(&problem).timeout_us == 10000);
+    assert_true(timeout_break_even(&problem).timeout_us == 10000);
     assert_true(timeout_least_total(&problem).timeout_us == 10000);
     problem = modelled(1, 0.004, "10ms"); /* waiting 4 ms costs as much as the mistake */
-    assert_near(timeout_best(&problem).timeout_us, 4000, 1e-14);
+    assert_near(timeout_break_even(&problem).timeout_us, 4000, 1e-14);
     assert_true(timeout_least_total(&problem).timeout_us == 0);
     problem = modelled(1, 1, "0");
-    assert_true(timeout_best(&problem).timeout_us == 0);
+    assert_true(timeout_break_even(&problem).timeout_us == 0);
     assert_true(timeout_least_total(&problem).timeout_us == 0);
 }
 
@@ -123,9 +123,9 @@ static void extreme_costs_are_solved(void **state) {
     for (double wait = 1e-100; wait <= 1e100; wait *= 1e50)
         for (double mistake = 1e-100; mistake <= 1e100; mistake *= 1e50) {
             struct timeout_problem problem = modelled(wait, mistake, "exponential:20ms");
-            struct timeout_point best = timeout_best(&problem);
-            assert_true(isfinite(best.timeout_us) && isfinite(best.wait_cost));
-            assert_true(best.mistake_cost <= best.wait_cost);
+            struct timeout_point even = timeout_break_even(&problem);
+            assert_true(isfinite(even.timeout_us) && isfinite(even.wait_cost));
+            assert_true(even.mistake_cost <= even.wait_cost);
         }
 }
 
@@ -147,18 +147,18 @@ static void measured_delays_are_a_step_function(void **state) {
 
 static void measured_delays_are_solved_exactly(void **state) {
     (void)state;
-    struct timeout_problem problem = measured(1, 1, "1\n2\n3\n4\n"); /* mistakes are dear */
-    assert_true(timeout_best(&problem).timeout_us == 4000);
+    struct timeout_problem problem = measured(1, 1, "1\n2\n3\n4\n"); /* mistakes are expensive */
+    assert_true(timeout_break_even(&problem).timeout_us == 4000);
     assert_true(timeout_least_total(&problem).timeout_us == 4000);
     assert_solved(&problem);
     problem.mistake_cost = 0.005; /* 0.0025 falls short of waiting 2.5 ms, between two delays */
-    assert_near(timeout_best(&problem).timeout_us, 2500, 1e-14);
+    assert_near(timeout_break_even(&problem).timeout_us, 2500, 1e-14);
     assert_true(timeout_least_total(&problem).timeout_us == 4000);
     assert_solved(&problem);
     problem.mistake_cost = 0.0041; /* at 2 ms, 0.003075 jumps to 0.00205: the two cross after it */
-    assert_near(timeout_best(&problem).timeout_us, 2050, 1e-14);
+    assert_near(timeout_break_even(&problem).timeout_us, 2050, 1e-14);
     problem.mistake_cost = 0.0036; /* ... and at 2 ms itself: 0.0027 before, 0.0018 after */
-    assert_true(timeout_best(&problem).timeout_us == 2000);
+    assert_true(timeout_break_even(&problem).timeout_us == 2000);
     assert_true(timeout_least_total(&problem).timeout_us == 0);
     assert_solved(&problem);
     delays_free(&problem.delays);
@@ -167,15 +167,15 @@ static void measured_delays_are_solved_exactly(void **state) {
 static void delays_that_are_all_the_same(void **state) {
     (void)state;
     struct timeout_problem problem = measured(1, 1, "5\n5\n5");
-    assert_true(timeout_best(&problem).timeout_us == 5000);
+    assert_true(timeout_break_even(&problem).timeout_us == 5000);
     delays_free(&problem.delays);
     problem = measured(1, 1, "0\n0\n");
-    assert_true(timeout_best(&problem).timeout_us == 0);
+    assert_true(timeout_break_even(&problem).timeout_us == 0);
     assert_true(timeout_least_total(&problem).timeout_us == 0);
     delays_free(&problem.delays);
 }
 
-static void what_is_not_a_delay_is_refused_with_its_place(void **state) {
+static void an_invalid_delay_is_refused_with_its_line(void **state) {
     static const struct {
         const char *text, *error;
     } cases[] = {
@@ -203,14 +203,14 @@ static void what_is_not_a_delay_is_refused_with_its_place(void **state) {
 static void the_curve_rises_in_time_and_holds_both_answers(void **state) {
     (void)state;
     struct timeout_problem problem = modelled(1, 1000, "exponential:20ms");
-    struct timeout_point best = timeout_best(&problem), least = timeout_least_total(&problem);
+    struct timeout_point even = timeout_break_even(&problem), least = timeout_least_total(&problem);
     struct timeout_point curve[TIMEOUT_CURVE_MAX];
-    size_t count = timeout_curve(&problem, &best, &least, curve), found = 0;
+    size_t count = timeout_curve(&problem, &even, &least, curve), found = 0;
     assert_true(count >= 15 && count <= TIMEOUT_CURVE_MAX);
     assert_true(curve[0].timeout_us == 0);
     for (size_t i = 0; i < count; i++) {
         if (i) assert_true(curve[i].timeout_us > curve[i - 1].timeout_us);
-        found += curve[i].timeout_us == best.timeout_us || curve[i].timeout_us == least.timeout_us;
+        found += curve[i].timeout_us == even.timeout_us || curve[i].timeout_us == least.timeout_us;
     }
     assert_int_equal(found, 2);
 }
@@ -220,15 +220,16 @@ static void the_plot_is_a_whole_picture(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {
         struct timeout_problem problem = modelled(1, mistakes[i], "exponential:20ms");
-        struct timeout_point best = timeout_best(&problem), least = timeout_least_total(&problem);
+        struct timeout_point even = timeout_break_even(&problem),
+                             least = timeout_least_total(&problem);
         char *text = NULL;
         size_t size = 0;
         FILE *out = open_memstream(&text, &size);
-        timeout_plot(&problem, &best, &least, out);
+        timeout_plot(&problem, &even, &least, out);
         fclose(out);
         assert_true(size > 1000 && strncmp(text, "<svg", 4) == 0);
         assert_string_equal(text + size - 7, "</svg>\n");
-        assert_non_null(strstr(text, "best T = "));
+        assert_non_null(strstr(text, "break-even T = "));
         assert_null(strstr(text, "nan"));
         assert_null(strstr(text, "inf"));
         free(text);
@@ -254,7 +255,7 @@ int main(void) {
         cmocka_unit_test(measured_delays_are_a_step_function),
         cmocka_unit_test(measured_delays_are_solved_exactly),
         cmocka_unit_test(delays_that_are_all_the_same),
-        cmocka_unit_test(what_is_not_a_delay_is_refused_with_its_place),
+        cmocka_unit_test(an_invalid_delay_is_refused_with_its_line),
         cmocka_unit_test(the_curve_rises_in_time_and_holds_both_answers),
         cmocka_unit_test(the_plot_is_a_whole_picture),
         cmocka_unit_test(steps_are_round),

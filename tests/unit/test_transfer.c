@@ -1,9 +1,9 @@
-/* A snapshot on its way: it arrives as it was sent, or it is noticed, whatever chunks come. */
+/* The transfer of a snapshot: it arrives as it was sent, or the fault is noticed. */
 #include <inttypes.h>
 
 #include "base/rng.h"
 #include "file_help.h"
-#include "raft/transfer.h"
+#include "service/log/transfer.h"
 
 enum { INDEX = 0x77, TERM = 5, TEXT = 30000, CHUNK = 1000 };
 #define NAME "snapshot.0000000000000077"
@@ -15,6 +15,18 @@ struct two {
     struct receiving receiving;
     struct bytes file; /* what is sent */
 };
+
+static int read_all(void *context, struct snapshot_reader *reader) {
+    unsigned char part[4096];
+    (void)context;
+    while (snapshot_read(reader, part, sizeof part) == 0) continue;
+    return 0;
+}
+
+static int finish(struct receiving *receiving, uint64_t *term) {
+    int status = receiving_check(receiving, term, read_all, NULL);
+    return status ? status : receiving_end(receiving);
+}
 
 static void write_snapshot(struct snapshots *s, uint64_t index, size_t size) {
     struct rng rng;
@@ -66,7 +78,7 @@ static void carry(struct two *t, uint64_t up_to) {
 
 static void expect_arrived(struct two *t) {
     uint64_t term = 0;
-    if (receiving_end(&t->receiving, &term) != 0) fail_msg("%s", t->receiving.message);
+    if (finish(&t->receiving, &term) != 0) fail_msg("%s", t->receiving.message);
     assert_int_equal(term, TERM);
     struct bytes file = file_read(&t->to, NAME);
     assert_int_equal(file.used, t->file.used);
@@ -81,7 +93,7 @@ static void it_arrives_as_it_was_sent(void **state) {
     (void)state;
     two_open(&t);
     begin(&t);
-    remove_file(t.from.directory, NAME); /* a newer one has come meanwhile */
+    remove_file(t.from.directory, NAME); /* trimmed meanwhile */
     carry(&t, t.file.used);
     expect_arrived(&t);
     assert_int_equal(sending_read(&t.sending, t.file.used, &byte, 1), 0);
@@ -89,7 +101,7 @@ static void it_arrives_as_it_was_sent(void **state) {
     two_close(&t);
 }
 
-static void it_goes_on_after_a_restart(void **state) {
+static void it_continues_after_a_restart(void **state) {
     struct two t;
     (void)state;
     two_open(&t);
@@ -106,7 +118,7 @@ static void it_goes_on_after_a_restart(void **state) {
 }
 
 /* Chunks that come twice, too early, or reach too far change nothing. */
-static void other_chunks_are_not_taken(void **state) {
+static void chunks_at_other_offsets_are_refused(void **state) {
     struct two t;
     (void)state;
     two_open(&t);
@@ -114,8 +126,8 @@ static void other_chunks_are_not_taken(void **state) {
     carry(&t, 5 * CHUNK);
     for (uint64_t offset = 0; offset < t.file.used; offset += CHUNK / 2)
         if (offset != 5 * CHUNK)
-            assert_int_equal(receiving_add(&t.receiving, offset, "x", 1), RECEIVING_ELSEWHERE);
-    assert_int_equal(receiving_add(&t.receiving, UINT64_MAX, "x", 1), RECEIVING_ELSEWHERE);
+            assert_int_equal(receiving_add(&t.receiving, offset, "x", 1), RECEIVING_WRONG_OFFSET);
+    assert_int_equal(receiving_add(&t.receiving, UINT64_MAX, "x", 1), RECEIVING_WRONG_OFFSET);
     assert_int_equal(t.receiving.offset, 5 * CHUNK);
     assert_int_equal(receiving_add(&t.receiving, 5 * CHUNK, t.file.at, t.file.used - 5 * CHUNK + 1),
                      RECEIVING_FAILED);
@@ -128,8 +140,8 @@ static void other_chunks_are_not_taken(void **state) {
     two_close(&t);
 }
 
-/* It is decoded before it counts; then it can begin anew. */
-static void what_is_no_snapshot_gets_no_name(void **state) {
+/* A bad file is noticed when it is decoded, and the transfer can begin anew. */
+static void a_bad_file_gets_no_name(void **state) {
     struct two t;
     uint64_t term;
     (void)state;
@@ -139,8 +151,8 @@ static void what_is_no_snapshot_gets_no_name(void **state) {
         t.file.at[i] ^= 0x41;
         assert_int_equal(receiving_add(&t.receiving, 0, t.file.at, t.file.used), RECEIVING_TAKEN);
         t.file.at[i] ^= 0x41;
-        assert_int_equal(receiving_end(&t.receiving, &term), -1);
-        assert_non_null(strstr(t.receiving.message, "no such snapshot"));
+        assert_int_equal(finish(&t.receiving, &term), -1);
+        assert_non_null(strstr(t.receiving.message, "not that snapshot"));
         assert_int_equal(t.receiving.offset, 0);
         assert_false(file_exists(&t.to, NAME));
     }
@@ -149,7 +161,7 @@ static void what_is_no_snapshot_gets_no_name(void **state) {
     two_close(&t);
 }
 
-static void that_of_another_entry_gets_no_name(void **state) {
+static void a_snapshot_of_another_entry_gets_no_name(void **state) {
     struct two t;
     uint64_t term;
     (void)state;
@@ -157,12 +169,12 @@ static void that_of_another_entry_gets_no_name(void **state) {
     assert_int_equal(
         receiving_open(&t.receiving, t.to.directory, t.to.path, INDEX + 1, t.file.used), 0);
     carry(&t, t.file.used);
-    assert_int_equal(receiving_end(&t.receiving, &term), -1);
+    assert_int_equal(finish(&t.receiving, &term), -1);
     two_close(&t);
 }
 
-/* What has come of another snapshot is removed, and nothing else is. */
-static void others_make_room(void **state) {
+/* Incomplete files of other snapshots are removed, and nothing else. */
+static void other_incoming_files_are_removed(void **state) {
     struct two t;
     (void)state;
     two_open(&t);
@@ -179,7 +191,7 @@ static void others_make_room(void **state) {
     two_close(&t);
 }
 
-static void sizes_that_cannot_be_are_refused(void **state) {
+static void impossible_sizes_are_refused(void **state) {
     struct two t;
     char name[64];
     (void)state;
@@ -190,7 +202,7 @@ static void sizes_that_cannot_be_are_refused(void **state) {
         assert_non_null(strstr(t.receiving.message, "size"));
         assert_int_equal(each_file(&t.to, NULL), 0);
     }
-    /* What is there is longer than it can be. */
+    /* The incomplete file is too long. */
     snprintf(name, sizeof name, "incoming.%016x.%016" PRIx64, INDEX, (uint64_t)t.file.used);
     bytes_add(&t.file, "more", 4);
     file_write(&t.to, name, t.file.at, t.file.used);
@@ -204,7 +216,7 @@ static void sizes_that_cannot_be_are_refused(void **state) {
     two_close(&t);
 }
 
-static void a_full_disk_is_told_of(void **state) {
+static void a_full_disk_is_reported(void **state) {
     struct two t;
     (void)state;
     two_open(&t);
@@ -216,7 +228,7 @@ static void a_full_disk_is_told_of(void **state) {
     assert_int_equal(answer, RECEIVING_FAILED);
     assert_non_null(strstr(t.receiving.message, "cannot be written"));
     receiving_close(&t.receiving);
-    begin(&t); /* with what did have room */
+    begin(&t); /* with the part that was written */
     assert_int_equal(t.receiving.offset, 2 * CHUNK + 100);
     carry(&t, t.file.used);
     expect_arrived(&t);
@@ -226,13 +238,13 @@ static void a_full_disk_is_told_of(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_arrives_as_it_was_sent),
-        cmocka_unit_test(it_goes_on_after_a_restart),
-        cmocka_unit_test(other_chunks_are_not_taken),
-        cmocka_unit_test(what_is_no_snapshot_gets_no_name),
-        cmocka_unit_test(that_of_another_entry_gets_no_name),
-        cmocka_unit_test(others_make_room),
-        cmocka_unit_test(sizes_that_cannot_be_are_refused),
-        cmocka_unit_test(a_full_disk_is_told_of),
+        cmocka_unit_test(it_continues_after_a_restart),
+        cmocka_unit_test(chunks_at_other_offsets_are_refused),
+        cmocka_unit_test(a_bad_file_gets_no_name),
+        cmocka_unit_test(a_snapshot_of_another_entry_gets_no_name),
+        cmocka_unit_test(other_incoming_files_are_removed),
+        cmocka_unit_test(impossible_sizes_are_refused),
+        cmocka_unit_test(a_full_disk_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

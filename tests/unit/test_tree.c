@@ -1,7 +1,7 @@
-/* The rules of single operations on the tree, and the order in which they are looked at. */
+/* The checks of single operations on the tree, and their order. */
 #include "tree_help.h"
 
-/* ---- A new one ---- */
+/* ---- A new tree ---- */
 
 static void a_new_tree_has_the_built_in_nodes(void **state) {
     static const struct {
@@ -33,7 +33,7 @@ static void a_new_tree_has_the_built_in_nodes(void **state) {
     world_close(&w);
 }
 
-/* ---- Which error wins ---- */
+/* ---- Which error is returned ---- */
 
 /* A world in which every rule can be broken: /a and below it a child, /e ephemeral, /no where only
  * reading is allowed, and a quota that is used up at /full. */
@@ -61,7 +61,7 @@ struct creating {
     const char *acl;
 };
 
-/* A request that is refused changes nothing, and tells nobody of anything. */
+/* A refused request changes nothing, and has no events. */
 static void expect_refused(struct world *w, int32_t op, const void *request, int32_t err,
                            size_t row) {
     char *before = dump(&w->tree);
@@ -83,8 +83,8 @@ static void expect_creating(struct world *w, const struct creating *rows, size_t
 
 #define BAD "nobody:x:31"
 
-/* In each row the rule that is meant is broken, and as many behind it as can be. */
-static void create_looks_at_its_rules_in_order(void **state) {
+/* Each row fails one check, and as many later ones as possible. */
+static void create_checks_in_order(void **state) {
     static const struct creating rows[] = {
         {ZK_OP_CREATE, -1, ZK_BADARGUMENTS, 0, TEXT("x"), BAD},
         {ZK_OP_CREATE2, 7, ZK_BADARGUMENTS, 0, TEXT("x"), BAD},
@@ -132,7 +132,7 @@ static void create_looks_at_its_rules_in_order(void **state) {
     expect_creating(&w, rows, COUNT(rows));
     w.tree.rules &= ~TREE_EXTENDED_TYPES;
     expect_creating(&w, without_ttl, COUNT(without_ttl));
-    w.session = FIRST_SESSION + 1; /* nobody */
+    w.session = FIRST_SESSION + 1; /* no such session */
     expect_creating(
         &w, (struct creating[]){{ZK_OP_CREATE, 99, ZK_SESSIONEXPIRED, 0, TEXT("x"), BAD}}, 1);
     world_close(&w);
@@ -171,7 +171,7 @@ static void every_kind_of_create(void **state) {
         assert_true(s.czxid == w.tree.zxid && s.mzxid == s.czxid && s.pzxid == s.czxid);
         assert_true(s.ctime == w.time && s.mtime == w.time && s.data_length == 4);
         assert_int_equal(s.version | s.cversion | s.aversion | s.num_children, 0);
-        bool ephemeral = rows[i].owner == FIRST_SESSION; /* the other marks are not shown */
+        bool ephemeral = rows[i].owner == FIRST_SESSION; /* other owners are not shown */
         assert_int_equal(s.ephemeral_owner, ephemeral ? FIRST_SESSION : 0);
         assert_int_equal(stat_of(&w, "/").pzxid, w.tree.zxid);
         assert_int_equal(stat_of(&w, "/").cversion, (int)i);
@@ -185,7 +185,7 @@ struct versioned {
     int32_t version, err;
 };
 
-static void delete_looks_at_its_rules_in_order(void **state) {
+static void delete_checks_in_order(void **state) {
     static const struct versioned rows[] = {
         {TEXT("x"), 9, ZK_BADARGUMENTS},
         {TEXT(""), 9, ZK_BADARGUMENTS},
@@ -211,7 +211,7 @@ static void delete_looks_at_its_rules_in_order(void **state) {
     for (size_t i = 0; i < COUNT(rows); i++)
         expect_refused(&w, ZK_OP_DELETE, &(struct zk_delete_request){rows[i].path, rows[i].version},
                        rows[i].err, i);
-    /* Its own ACL does not matter. */
+    /* The ACL of the node itself does not matter. */
     assert_int_equal(delete_node(&w, "/no/child", -1), ZK_NOAUTH);
     assert_int_equal(set_acl(&w, "/a/child", "digest:u:p:31", -1), ZK_OK);
     assert_int_equal(delete_node(&w, "/a/child", 0), ZK_OK);
@@ -222,7 +222,7 @@ static void delete_looks_at_its_rules_in_order(void **state) {
     world_close(&w);
 }
 
-static void set_data_looks_at_its_rules_in_order(void **state) {
+static void set_data_checks_in_order(void **state) {
     static const struct versioned rows[] = {
         {TEXT("x"), 9, ZK_BADARGUMENTS},
         {{NULL, -1}, 9, ZK_BADARGUMENTS},
@@ -244,7 +244,7 @@ static void set_data_looks_at_its_rules_in_order(void **state) {
     world_close(&w);
 }
 
-static void set_acl_looks_at_its_rules_in_order(void **state) {
+static void set_acl_checks_in_order(void **state) {
     static const struct {
         struct versioned of;
         const char *acl;
@@ -261,7 +261,7 @@ static void set_acl_looks_at_its_rules_in_order(void **state) {
         struct zk_set_acl_request r = {rows[i].of.path, acls_of(rows[i].acl), rows[i].of.version};
         expect_refused(&w, ZK_OP_SET_ACL, &r, rows[i].of.err, i);
     }
-    /* It is the version of the ACL that counts, and it alone changes. */
+    /* Only the version of the ACL is compared, and only it changes. */
     assert_int_equal(set_data(&w, "/a", "", -1), ZK_OK);
     struct zk_stat before = stat_of(&w, "/a");
     assert_int_equal(set_acl(&w, "/a", "world:anyone:17", before.version), ZK_BADVERSION);
@@ -327,8 +327,8 @@ static void sequences_follow_the_creates(void **state) {
     assert_int_equal(create(&w, "/d/a", 0), ZK_OK);
     assert_int_equal(create(&w, "/d/b", ZK_SEQUENTIAL), ZK_OK);
     expect_created(&w, "/d/b0000000001");
-    assert_int_equal(delete_node(&w, "/d/a", -1), ZK_OK);             /* takes no number back */
-    assert_int_equal(create(&w, "/d/b0000000001", 0), ZK_NODEEXISTS); /* nor uses one up */
+    assert_int_equal(delete_node(&w, "/d/a", -1), ZK_OK); /* does not reset the counter */
+    assert_int_equal(create(&w, "/d/b0000000001", 0), ZK_NODEEXISTS); /* does not advance it */
     assert_int_equal(create(&w, "/d/", ZK_SEQUENTIAL), ZK_OK);
     expect_created(&w, "/d/0000000002");
     assert_int_equal(stat_of(&w, "/d").cversion, 4);
@@ -351,9 +351,9 @@ static void sequences_follow_the_creates(void **state) {
     world_close(&w);
 }
 
-/* ---- Sessions, and what ends by itself ---- */
+/* ---- Sessions, containers and ttls ---- */
 
-static void a_session_takes_its_nodes_along(void **state) {
+static void the_end_of_a_session_deletes_its_nodes(void **state) {
     struct world w;
     (void)state;
     world_open(&w);
@@ -383,43 +383,51 @@ static void a_session_takes_its_nodes_along(void **state) {
     world_close(&w);
 }
 
-/* Notes what perishes, and lets it. */
+/* Records the expired nodes, and deletes them. */
 static void let_go(void *context, struct zk_text path) {
     struct bytes *gone = context;
     bytes_add(gone, path.at, (size_t)path.size);
     bytes_add(gone, " ", 1);
 }
 
-static void expect_perished(struct world *w, int64_t now, const char *expected) {
+static void expect_expired_by(struct world *w, int64_t now, uint64_t monotonic_ms,
+                              const char *expected) {
     struct bytes gone = {0};
-    tree_perished(&w->tree, now, let_go, &gone);
+    struct clock clock = {.now_ms = now, .monotonic_us = monotonic_ms * 1000};
+    for (node_id next = 1; next;)
+        next = tree_find_expired(&w->tree, next, 2, &clock, let_go, &gone);
     bytes_add(&gone, "", 1);
     assert_string_equal((char *)gone.at, expected);
     bytes_close(&gone);
 }
 
-static void containers_go_when_they_are_left(void **state) {
+/* By both clocks, which agree. */
+static void expect_expired(struct world *w, int64_t now, const char *expected) {
+    expect_expired_by(w, now, now < FIRST_TIME ? 0 : (uint64_t)(now - FIRST_TIME), expected);
+}
+
+static void containers_are_deleted_when_they_become_empty(void **state) {
     struct world w;
     (void)state;
     world_open(&w);
     assert_int_equal(create_container(&w, "/c"), ZK_OK);
-    expect_perished(&w, INT64_MAX, ""); /* it was never used */
+    expect_expired(&w, INT64_MAX, ""); /* it was never used */
     assert_int_equal(delete_container(&w, TEXT("/c")), ZK_NONODE);
     create(&w, "/c/x", 0);
-    expect_perished(&w, INT64_MAX, "");
+    expect_expired(&w, INT64_MAX, "");
     assert_int_equal(delete_container(&w, TEXT("/c")), ZK_NONODE);
     delete_node(&w, "/c/x", -1);
-    expect_perished(&w, 0, "/c ");
+    expect_expired(&w, 0, "/c ");
     assert_int_equal(create(&w, "/c/again", 0), ZK_OK);
-    assert_int_equal(delete_container(&w, TEXT("/c")), ZK_NONODE); /* somebody came first */
+    assert_int_equal(delete_container(&w, TEXT("/c")), ZK_NONODE); /* already deleted */
     delete_node(&w, "/c/again", -1);
     assert_int_equal(delete_container(&w, TEXT("/c")), ZK_OK);
     expect_events(&w, "-/c");
     assert_false(exists(&w, "/c"));
-    expect_perished(&w, INT64_MAX, "");
-    assert_int_equal(create(&w, "/plain", 0), ZK_OK); /* in the place of the container */
+    expect_expired(&w, INT64_MAX, "");
+    assert_int_equal(create(&w, "/plain", 0), ZK_OK); /* reuses the node_id of the container */
     assert_int_equal(delete_container(&w, TEXT("/plain")), ZK_NONODE);
-    expect_perished(&w, INT64_MAX, "");
+    expect_expired(&w, INT64_MAX, "");
     world_close(&w);
 }
 
@@ -428,13 +436,13 @@ static void a_ttl_counts_from_the_last_change(void **state) {
     (void)state;
     world_open(&w);
     assert_int_equal(create_ttl(&w, "/t", 100), ZK_OK);
-    expect_perished(&w, FIRST_TIME + 100, "");
-    expect_perished(&w, FIRST_TIME + 101, "/t ");
+    expect_expired(&w, FIRST_TIME + 100, "");
+    expect_expired(&w, FIRST_TIME + 101, "/t ");
     w.time = FIRST_TIME + 50;
     assert_int_equal(set_data(&w, "/t", "", -1), ZK_OK);
-    expect_perished(&w, FIRST_TIME + 101, "");
+    expect_expired(&w, FIRST_TIME + 101, "");
     create(&w, "/t/child", 0);
-    expect_perished(&w, INT64_MAX, ""); /* not while there are children */
+    expect_expired(&w, INT64_MAX, ""); /* not while there are children */
     delete_node(&w, "/t/child", -1);
     w.time = FIRST_TIME + 150;
     assert_int_equal(delete_container(&w, TEXT("/t")), ZK_NONODE);
@@ -444,8 +452,8 @@ static void a_ttl_counts_from_the_last_change(void **state) {
     world_close(&w);
 }
 
-/* One in a place that another had before is told of once. */
-static void what_perishes_is_told_of_once(void **state) {
+/* A node with a reused node_id is reported once. */
+static void an_expired_node_is_reported_once(void **state) {
     struct world w;
     (void)state;
     world_open(&w);
@@ -453,26 +461,50 @@ static void what_perishes_is_told_of_once(void **state) {
     create_ttl(&w, "/u", 1);
     delete_node(&w, "/t", -1);
     create_ttl(&w, "/v", 1);
-    expect_perished(&w, INT64_MAX, "/v /u ");
-    expect_perished(&w, INT64_MAX, "/v /u "); /* and again, for it may not have gone yet */
+    expect_expired(&w, INT64_MAX, "/v /u ");
+    expect_expired(&w, INT64_MAX, "/v /u "); /* and again, for it may not be deleted yet */
+    world_close(&w);
+}
+
+/* A clock that is set forward makes no ttl shorter, whether it is set before a change or after. */
+static void a_ttl_lasts_by_both_clocks(void **state) {
+    enum { HOUR = 3600000, START = 5000 };
+    struct world w;
+    (void)state;
+    world_open(&w);
+    w.time = FIRST_TIME;
+    create_ttl(&w, "/before", 10000);
+    expect_expired_by(&w, FIRST_TIME + 4000, START, ""); /* a restart: it is 4 s old already */
+    create_ttl(&w, "/t", 10000);
+    expect_expired_by(&w, FIRST_TIME + 5000, START + 1000, ""); /* and is seen */
+    expect_expired_by(&w, FIRST_TIME + HOUR, START + 5999, "");
+    expect_expired_by(&w, FIRST_TIME + HOUR, START + 6000, "/before ");
+    expect_expired_by(&w, FIRST_TIME + HOUR, START + 10999, "/before ");
+    expect_expired_by(&w, FIRST_TIME, START + HOUR, ""); /* set back: it may take longer */
+    w.time = FIRST_TIME - HOUR;
+    assert_int_equal(set_data(&w, "/t", "", -1), ZK_OK);
+    expect_expired_by(&w, FIRST_TIME + HOUR, START + HOUR + 1, "/before ");
+    expect_expired_by(&w, FIRST_TIME + HOUR, START + HOUR + 10000, "/before ");
+    expect_expired_by(&w, FIRST_TIME + HOUR, START + HOUR + 10001, "/before /t ");
     world_close(&w);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_ttl_lasts_by_both_clocks),
         cmocka_unit_test(a_new_tree_has_the_built_in_nodes),
-        cmocka_unit_test(create_looks_at_its_rules_in_order),
+        cmocka_unit_test(create_checks_in_order),
         cmocka_unit_test(every_kind_of_create),
-        cmocka_unit_test(delete_looks_at_its_rules_in_order),
-        cmocka_unit_test(set_data_looks_at_its_rules_in_order),
-        cmocka_unit_test(set_acl_looks_at_its_rules_in_order),
+        cmocka_unit_test(delete_checks_in_order),
+        cmocka_unit_test(set_data_checks_in_order),
+        cmocka_unit_test(set_acl_checks_in_order),
         cmocka_unit_test(versions_count_and_wrap),
         cmocka_unit_test(data_can_be_null_or_empty),
         cmocka_unit_test(sequences_follow_the_creates),
-        cmocka_unit_test(a_session_takes_its_nodes_along),
-        cmocka_unit_test(containers_go_when_they_are_left),
+        cmocka_unit_test(the_end_of_a_session_deletes_its_nodes),
+        cmocka_unit_test(containers_are_deleted_when_they_become_empty),
         cmocka_unit_test(a_ttl_counts_from_the_last_change),
-        cmocka_unit_test(what_perishes_is_told_of_once),
+        cmocka_unit_test(an_expired_node_is_reported_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

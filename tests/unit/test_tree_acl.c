@@ -1,7 +1,8 @@
-/* Who may do what, and what reading answers. */
+/* ACLs, and the answers to reads. */
+#include "base/rng.h"
 #include "tree_help.h"
 
-/* ---- What may be kept ---- */
+/* ---- Validation ---- */
 
 static void lists_are_valid_or_not(void **state) {
     static const struct {
@@ -36,7 +37,7 @@ static void lists_are_valid_or_not(void **state) {
         {"ip", NULL},
         {"super::31", NULL},
         {"sasl:u:31", NULL},
-        {"x509:CN=u:31", NULL}, /* nobody looks at certificates here */
+        {"x509:CN=u:31", NULL}, /* certificates are not used here */
         {"auth::31", "digest:u:p:31 digest:v:q:31"},
         {"auth", "digest:u:p:31 digest:v:q:31"},
         {"auth:whatever:1", "digest:u:p:1 digest:v:q:1"},
@@ -68,7 +69,7 @@ static void lists_are_valid_or_not(void **state) {
     world_close(&w);
 }
 
-static void certificates_are_named_where_they_are_looked_at(void **state) {
+static void certificates_are_valid_where_they_are_used(void **state) {
     struct world w;
     (void)state;
     world_open(&w);
@@ -83,7 +84,7 @@ static void certificates_are_named_where_they_are_looked_at(void **state) {
     world_close(&w);
 }
 
-/* A null list is not an empty one on the wire, but means the same. */
+/* A null list differs from an empty one on the wire, but means the same. */
 static void a_null_list_is_refused(void **state) {
     struct world w;
     struct zk_create_request r = {TEXT("/a"), TEXT(""), {NULL, 0, -1}, 0};
@@ -93,7 +94,7 @@ static void a_null_list_is_refused(void **state) {
     world_close(&w);
 }
 
-/* ---- Who is allowed ---- */
+/* ---- Permission ---- */
 
 static void identities_match_or_not(void **state) {
     static const struct {
@@ -141,8 +142,8 @@ static void identities_match_or_not(void **state) {
     world_close(&w);
 }
 
-/* The rules that count are those of the entry: what a server has set since then does not change
- * what was decided. */
+/* An entry is applied with the rules it carries: a server that changes its settings later does not
+ * change the result. */
 static void an_entry_brings_its_rules(void **state) {
     struct world w;
     struct zk_set_data_request r = {TEXT("/a"), TEXT("x"), -1};
@@ -163,7 +164,7 @@ static void an_entry_brings_its_rules(void **state) {
     world_close(&w);
 }
 
-/* Each permission is asked for where it should be. */
+/* Each operation checks the permission that it needs. */
 static void each_operation_needs_its_permission(void **state) {
     struct world w;
     char acl[32];
@@ -198,12 +199,56 @@ static void each_operation_needs_its_permission(void **state) {
     world_close(&w);
 }
 
-/* A list that nobody has any more is forgotten, and its place used again. */
+/* A list without references is freed, and its slot reused. */
+/* A long list grants what its entries grant one by one, to whoever asks. */
+static void long_lists_grant_what_their_entries_do(void **state) {
+    enum { ROUNDS = 400, ENTRIES_MAX = 40 };
+    static const char *const ids[] = {
+        "digest:u:p",   "digest:v:q", "ip:10.0.0.0/8", "ip:10.1.2.3",     "ip:10.1.0.0/16",
+        "ip:0.0.0.0/0", "x509:CN=u",  "digest:w:r",    "ip:10.1.2.99/24", "world:anyone"};
+    static const char *const callers[] = {
+        "digest:u:p",     "ip:10.1.2.3 digest:x:y", "ip:10.9.9.9 x509:CN=u",
+        "ip:192.168.0.1", "digest:w:r digest:v:q",  "",
+        "super:"};
+    struct world w;
+    struct rng rng;
+    unsigned granted = 0, denied = 0;
+    (void)state;
+    world_open(&w);
+    rng_seed(&rng, 5);
+    for (int round = 0; round < ROUNDS; round++) {
+        char text[ENTRIES_MAX * 64] = "", entry[ENTRIES_MAX][64];
+        int count = 9 + (int)rng_below(&rng, ENTRIES_MAX - 8);
+        uint64_t kinds = 1 + rng_below(&rng, COUNT(ids));
+        for (int i = 0; i < count; i++) {
+            sprintf(entry[i], "%s:%d", ids[rng_below(&rng, kinds)], (int)rng_below(&rng, 32));
+            strcat(strcat(text, i ? " " : ""), entry[i]);
+        }
+        struct zk_acls list = acls_of(text);
+        uint32_t whole = acl_take(&w.tree, &list);
+        become(&w, callers[round % (int)COUNT(callers)]);
+        struct zk_clients caller = identities_of(&w);
+        int32_t permission = 1 << rng_below(&rng, 5);
+        bool expected = false;
+        for (int i = 0; i < count; i++) {
+            list = acls_of(entry[i]);
+            uint32_t one = acl_take(&w.tree, &list);
+            expected |= acl_allows(&w.tree, one, permission, &caller);
+            acl_drop(&w.tree, one);
+        }
+        assert_int_equal(acl_allows(&w.tree, whole, permission, &caller), expected);
+        *(expected ? &granted : &denied) += 1;
+        acl_drop(&w.tree, whole);
+    }
+    assert_true(granted > 50 && denied > 50);
+    world_close(&w);
+}
+
 static void lists_are_kept_once(void **state) {
     struct world w;
     (void)state;
     world_open(&w);
-    uint32_t places = w.tree.acls.places;
+    uint32_t slots = w.tree.acls.slots;
     for (int i = 0; i < 100; i++) {
         char acl[32];
         snprintf(acl, sizeof acl, "digest:u:%d:31", i);
@@ -214,7 +259,7 @@ static void lists_are_kept_once(void **state) {
         delete_node(&w, "/a", -1);
         delete_node(&w, "/b", -1);
     }
-    assert_in_range(w.tree.acls.places, places, places + 2); /* events hold on to one for a while */
+    assert_in_range(w.tree.acls.slots, slots, slots + 2); /* events keep references for a while */
     world_close(&w);
 }
 
@@ -228,7 +273,7 @@ static int32_t read_as(struct world *w, int32_t op, struct zk_text path, const c
     return tree_read(&w->tree, op, &r, w->session, &identities, &w->reply);
 }
 
-static void reading_what_is_not_there(void **state) {
+static void reading_a_missing_node(void **state) {
     static const int32_t ops[] = {ZK_OP_EXISTS,       ZK_OP_GET_DATA,
                                   ZK_OP_GET_CHILDREN, ZK_OP_GET_CHILDREN2,
                                   ZK_OP_GET_ACL,      ZK_OP_GET_ALL_CHILDREN_NUMBER};
@@ -294,7 +339,7 @@ static void ephemerals_of_a_session(void **state) {
     expect_ephemerals(&w, TEXT("/"), 2);
     expect_ephemerals(&w, zk_null(), 2);
     expect_ephemerals(&w, TEXT(""), 2);
-    expect_ephemerals(&w, TEXT("/d"), 2); /* a beginning of the text, not a parent */
+    expect_ephemerals(&w, TEXT("/d"), 2); /* a prefix of the text, not an ancestor */
     expect_ephemerals(&w, TEXT("/d/"), 1);
     expect_ephemerals(&w, TEXT("/none"), 0);
     w.session = 6;
@@ -343,13 +388,14 @@ static void children_are_counted_and_named(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_are_valid_or_not),
-        cmocka_unit_test(certificates_are_named_where_they_are_looked_at),
+        cmocka_unit_test(certificates_are_valid_where_they_are_used),
         cmocka_unit_test(a_null_list_is_refused),
         cmocka_unit_test(identities_match_or_not),
         cmocka_unit_test(an_entry_brings_its_rules),
         cmocka_unit_test(each_operation_needs_its_permission),
+        cmocka_unit_test(long_lists_grant_what_their_entries_do),
         cmocka_unit_test(lists_are_kept_once),
-        cmocka_unit_test(reading_what_is_not_there),
+        cmocka_unit_test(reading_a_missing_node),
         cmocka_unit_test(secrets_are_shown_to_administrators_only),
         cmocka_unit_test(ephemerals_of_a_session),
         cmocka_unit_test(children_are_counted_and_named),

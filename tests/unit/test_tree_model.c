@@ -12,7 +12,7 @@ struct pair {
     struct rng rng;
 };
 
-/* ---- The same? ---- */
+/* ---- Comparing ---- */
 
 static void expect_node(const struct world *w, struct model *m, const struct model_node *expected) {
     node_id id = tree_find(&w->tree, zk_text_of(expected->path));
@@ -27,7 +27,7 @@ static void expect_node(const struct world *w, struct model *m, const struct mod
     assert_int_equal(stat.mtime, expected->mtime);
     assert_int_equal(stat.version, expected->version);
     assert_int_equal(stat.aversion, expected->aversion);
-    bool is_root = strcmp(expected->path, "/") == 0; /* which has one that the model leaves out */
+    bool is_root = strcmp(expected->path, "/") == 0; /* which has /zookeeper, unlike the model */
     assert_int_equal(stat.num_children, model_children(m, expected->path) + is_root);
     assert_int_equal(stat.ephemeral_owner, model_is_ephemeral(expected) ? expected->owner : 0);
     assert_int_equal(node->owner, expected->owner);
@@ -51,12 +51,12 @@ static void expect_equal(struct pair *p) {
     expect_data(&p->w, QUOTA "/zookeeper_stats", count);
 }
 
-/* ---- Asking both ---- */
+/* ---- Requests to both ---- */
 
 static int below(struct pair *p, int bound) { return (int)rng_below(&p->rng, (uint64_t)bound); }
 
 static void choose_path(struct pair *p, char path[MODEL_PATH]) {
-    if (below(p, 3) == 0 && p->m.nodes > 1) { /* one that is there */
+    if (below(p, 3) == 0 && p->m.nodes > 1) { /* an existing one */
         strcpy(path, p->m.node[below(p, p->m.nodes)].path);
         return;
     }
@@ -172,13 +172,13 @@ static void a_session(struct pair *p) {
 static void a_removal(struct pair *p) {
     struct model_node *node = &p->m.node[below(p, p->m.nodes)];
     struct zk_text path = zk_text_of(node->path);
-    bool expected = model_perishes(&p->m, node, p->w.time);
+    bool expected = model_expires(&p->m, node, p->w.time);
     int32_t err = delete_container(&p->w, path);
     assert_int_equal(err, expected ? ZK_OK : ZK_NONODE);
     if (expected) model_remove(&p->m, node);
 }
 
-/* Goes on with what the image of the tree is loaded as. */
+/* Continues with the tree loaded from its own image. */
 static void a_restart(struct pair *p) {
     struct bytes image = {0};
     const char *why;

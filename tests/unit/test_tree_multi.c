@@ -1,8 +1,8 @@
-/* Several operations at once and what is left of them when one fails; quotas; the tree as bytes. */
+/* Multis and their rollback; quotas; the tree as bytes. */
 #include "base/rng.h"
 #include "tree_help.h"
 
-/* ---- Making one ---- */
+/* ---- Building a multi ---- */
 
 static void begin(struct world *w) { w->body.used = 0; }
 
@@ -33,7 +33,7 @@ static int32_t commit(struct world *w) {
     return apply(w, ZK_OP_MULTI);
 }
 
-/* It was rolled back because of one operation: all answers say so, and nothing else happened. */
+/* One operation failed: all results say so, and nothing has changed. */
 static void expect_rollback(struct world *w, int32_t count, int32_t failed, int32_t err,
                             char *before) {
     struct bytes expected = {0};
@@ -47,7 +47,7 @@ static void expect_rollback(struct world *w, int32_t count, int32_t failed, int3
 
 /* ---- All or nothing ---- */
 
-static void a_later_part_sees_the_earlier_ones(void **state) {
+static void a_later_operation_sees_the_earlier_ones(void **state) {
     struct world w;
     struct zk_multi results;
     struct zk_result result;
@@ -82,7 +82,7 @@ static void a_later_part_sees_the_earlier_ones(void **state) {
     world_close(&w);
 }
 
-/* One of everything that a multi can do to the furnished world below, and to itself. */
+/* One of each operation of a multi, on the furnished world below and on its own nodes. */
 static void add_number(struct world *w, int i) {
     switch (i) {
     case 0: add_create(w, ZK_OP_CREATE, "/d/new", "data", 0); break;
@@ -111,7 +111,7 @@ static void add_number(struct world *w, int i) {
 }
 enum { NUMBERS = 21 };
 
-/* Statistics that a client has overwritten, in any way, come back as well. */
+/* Statistics that a client has overwritten are rolled back as well. */
 static void furnish(struct world *w, const char *stats) {
     world_open(w);
     create(w, "/d", 0);
@@ -126,7 +126,7 @@ static void furnish(struct world *w, const char *stats) {
     if (stats) set_data(w, "/zookeeper/quota/d/zookeeper_stats", stats, -1);
 }
 
-static void a_failure_anywhere_takes_all_back(void **state) {
+static void a_failure_anywhere_rolls_all_back(void **state) {
     struct world w;
     (void)state;
     furnish(&w, NULL);
@@ -140,7 +140,7 @@ static void a_failure_anywhere_takes_all_back(void **state) {
         assert_int_equal(commit(&w), ZK_OK);
         expect_rollback(&w, NUMBERS + 1, position, ZK_NONODE, before);
     }
-    begin(&w); /* and they would all have worked */
+    begin(&w); /* without the failure all succeed */
     for (int i = 0; i < NUMBERS; i++) add_number(&w, i);
     assert_int_equal(commit(&w), ZK_OK);
     assert_int_equal(w.tree.events, NUMBERS);
@@ -148,7 +148,7 @@ static void a_failure_anywhere_takes_all_back(void **state) {
     world_close(&w);
 }
 
-static void overwritten_statistics_come_back(void **state) {
+static void overwritten_statistics_are_rolled_back(void **state) {
     static const char *const texts[] = {"count=0,bytes=0", "count=-5,bytes=-7", "nonsense", "",
                                         "bytes=1,count=2"};
     (void)state;
@@ -172,7 +172,7 @@ static void a_multi_is_refused_as_a_whole(void **state) {
     world_open(&w);
     char *before = dump(&w.tree);
     begin(&w);
-    add_create(&w, ZK_OP_CREATE, "/a", "", 0); /* and no end */
+    add_create(&w, ZK_OP_CREATE, "/a", "", 0); /* without an end */
     assert_int_equal(apply(&w, ZK_OP_MULTI), ZK_MARSHALLINGERROR);
     begin(&w);
     add_create(&w, ZK_OP_CREATE, "/a", "", 0);
@@ -190,7 +190,7 @@ static void a_multi_is_refused_as_a_whole(void **state) {
     world_close(&w);
 }
 
-static void check_looks_at_its_rules_in_order(void **state) {
+static void check_checks_in_order(void **state) {
     static const struct {
         struct zk_text path;
         int32_t version, err;
@@ -232,7 +232,7 @@ static void statistics_follow_the_nodes(void **state) {
     furnish(&w, NULL);
     struct zk_stat before = stat_of(&w, STATS);
     create_with(&w, TEXT("/d/x"), "12345", OPEN, 0);
-    expect_events(&w, "+/d/x"); /* of the statistics nobody is told */
+    expect_events(&w, "+/d/x"); /* statistics have no events */
     expect_data(&w, STATS, "count=4,bytes=9");
     set_data(&w, "/d/x", "1", -1);
     expect_data(&w, STATS, "count=4,bytes=5");
@@ -248,7 +248,7 @@ static void statistics_follow_the_nodes(void **state) {
     open_session(&w, FIRST_SESSION);
     delete_node(&w, "/zookeeper/quota/d/zookeeper_limits", -1);
     create(&w, "/d/x", 0);
-    expect_data(&w, STATS, "count=2,bytes=4"); /* no longer kept */
+    expect_data(&w, STATS, "count=2,bytes=4"); /* no longer updated */
     world_close(&w);
 }
 
@@ -265,7 +265,7 @@ static void limits_are_kept_where_they_are_enforced(void **state) {
     assert_int_equal(create(&w, "/d/2", 0), ZK_QUOTAEXCEEDED);
     assert_int_equal(set_data(&w, "/d/1", "12", -1), ZK_OK);
     assert_int_equal(set_data(&w, "/d/1", "123", -1), ZK_QUOTAEXCEEDED);
-    assert_int_equal(set_data(&w, "/d/1", "1", -1), ZK_OK); /* less is always allowed */
+    assert_int_equal(set_data(&w, "/d/1", "1", -1), ZK_OK); /* shrinking is always allowed */
     begin(&w);
     add_delete(&w, "/d/1");
     add_create(&w, ZK_OP_CREATE, "/d/2", "1", 0);
@@ -277,7 +277,7 @@ static void limits_are_kept_where_they_are_enforced(void **state) {
     char *before = dump(&w.tree);
     assert_int_equal(commit(&w), ZK_OK);
     expect_rollback(&w, 2, 1, ZK_QUOTAEXCEEDED, before);
-    set_data(&w, limits, "count=1,bytes=1", -1); /* soft ones refuse nothing */
+    set_data(&w, limits, "count=1,bytes=1", -1); /* soft limits refuse nothing */
     assert_int_equal(create(&w, "/d/3", 0), ZK_OK);
     world_close(&w);
 }
@@ -298,7 +298,7 @@ static int load(struct tree *tree, struct zk_in image, const char **why) {
 /* Grown at random: every kind of node, ACLs, sessions, texts of every size. */
 static void grow(struct world *w, struct rng *rng, int steps) {
     static const char *const acls[] = {OPEN, "world:anyone:31 digest:u:p:1",
-                                       "ip:1.2.3.4/8:31 " OPEN};
+                                       ("ip:1.2.3.4/8:31 " OPEN)};
     static const int32_t ops[] = {ZK_OP_CREATE, ZK_OP_CREATE_CONTAINER, ZK_OP_CREATE_TTL};
     char path[64], data[300];
     memset(data, 'x', sizeof data);
@@ -339,7 +339,7 @@ static void an_image_is_the_tree_again(void **state) {
         assert_int_equal(load(&again, zk_in_of(image.at, image.used), &why), 0);
         assert_int_equal(again.zxid, w.tree.zxid);
         expect_same(&again, dump(&w.tree));
-        struct tree before = w.tree; /* and it goes on as the first one does */
+        struct tree before = w.tree; /* and both behave alike afterwards */
         w.tree = again;
         w.tree.rules = before.rules;
         grow(&w, &rng, 50);
@@ -353,7 +353,7 @@ static void an_image_is_the_tree_again(void **state) {
     }
 }
 
-static void what_perishes_does_so_after_a_restart(void **state) {
+static void expirable_nodes_expire_after_a_restart(void **state) {
     struct world w;
     const char *why;
     (void)state;
@@ -365,7 +365,7 @@ static void what_perishes_does_so_after_a_restart(void **state) {
     struct bytes image = image_of(&w.tree);
     tree_close(&w.tree);
     assert_int_equal(load(&w.tree, zk_in_of(image.at, image.used), &why), 0);
-    assert_int_equal(w.tree.perishables, 2);
+    assert_int_equal(w.tree.expirables, 2);
     w.time = FIRST_TIME + 6;
     assert_int_equal(delete_container(&w, TEXT("/t")), ZK_OK);
     assert_int_equal(delete_container(&w, TEXT("/c")), ZK_OK);
@@ -401,7 +401,7 @@ static void a_damaged_image_does_no_harm(void **state) {
     world_close(&w);
 }
 
-/* What no tree can be is refused, although all its numbers are within bounds. */
+/* An impossible tree is refused, although all its numbers are within bounds. */
 
 static void root_is_ephemeral(struct tree *tree) { tree->node[TREE_ROOT].owner = FIRST_SESSION; }
 static void root_is_a_container(struct tree *tree) { tree->node[TREE_ROOT].owner = TREE_CONTAINER; }
@@ -416,7 +416,7 @@ static void a_digest_has_no_secret(struct tree *tree) {
 }
 static void a_session_is_no_session(struct tree *tree) { tree->sessions.at[1].id = TREE_CONTAINER; }
 
-static void an_image_is_not_believed(void **state) {
+static void an_image_is_not_trusted(void **state) {
     static void (*const spoil[])(struct tree *) = {root_is_ephemeral, root_is_a_container,
                                                    root_has_a_name, a_digest_has_no_secret,
                                                    a_session_is_no_session};
@@ -438,7 +438,7 @@ static void an_image_is_not_believed(void **state) {
 
 /* ---- Entries ---- */
 
-static void an_entry_comes_back_from_the_log(void **state) {
+static void an_entry_is_read_back(void **state) {
     struct world w;
     (void)state;
     world_open(&w);
@@ -474,18 +474,18 @@ static void an_entry_comes_back_from_the_log(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_later_part_sees_the_earlier_ones),
-        cmocka_unit_test(a_failure_anywhere_takes_all_back),
-        cmocka_unit_test(overwritten_statistics_come_back),
+        cmocka_unit_test(a_later_operation_sees_the_earlier_ones),
+        cmocka_unit_test(a_failure_anywhere_rolls_all_back),
+        cmocka_unit_test(overwritten_statistics_are_rolled_back),
         cmocka_unit_test(a_multi_is_refused_as_a_whole),
-        cmocka_unit_test(check_looks_at_its_rules_in_order),
+        cmocka_unit_test(check_checks_in_order),
         cmocka_unit_test(statistics_follow_the_nodes),
         cmocka_unit_test(limits_are_kept_where_they_are_enforced),
         cmocka_unit_test(an_image_is_the_tree_again),
-        cmocka_unit_test(what_perishes_does_so_after_a_restart),
+        cmocka_unit_test(expirable_nodes_expire_after_a_restart),
         cmocka_unit_test(a_damaged_image_does_no_harm),
-        cmocka_unit_test(an_image_is_not_believed),
-        cmocka_unit_test(an_entry_comes_back_from_the_log),
+        cmocka_unit_test(an_image_is_not_trusted),
+        cmocka_unit_test(an_entry_is_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Watches: what each kind of them sees, and all of them beside a model. */
+/* Watches: the events of each mode, and all of them against a model. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,18 +9,24 @@
 #include <stdio.h>
 
 #include "base/rng.h"
-#include "tree/watch.h"
+#include "service/tree/watch.h"
 
 #define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 enum { CONNECTIONS = 8, HEARD_MAX = 4 };
 
-/* ---- Listening ---- */
+/* ---- Notifications ---- */
 
 struct heard { /* by one connection, of one change */
     int32_t type[HEARD_MAX];
     char path[HEARD_MAX][32];
     int count;
 };
+
+/* One at a time. */
+static void forget_all(struct watches *w, uint32_t connection) {
+    for (size_t steps = 1; !watches_forget(w, connection, &steps); steps = 1)
+        assert_int_equal(steps, 0);
+}
 
 static void hear(struct heard heard[CONNECTIONS], uint32_t connection, int32_t type,
                  struct zk_text path) {
@@ -42,7 +48,7 @@ static void add(struct watches *w, uint32_t connection, const char *path, enum w
     watches_add(w, connection, zk_text_of(path), table, mode);
 }
 
-/* What connection 1 hears of a change, as "1/a 4/": types and paths in their order. */
+/* The notifications of connection 1 for a change, as "1/a 4/": types and paths in order. */
 static void expect_heard(struct watches *w, int32_t type, const char *path, const char *expected) {
     struct heard heard[CONNECTIONS] = {0};
     char text[128] = "", *at = text;
@@ -97,18 +103,18 @@ static void a_child_watch_fires_once(void **state) {
     }
 }
 
-static void a_deletion_is_heard_once(void **state) {
+static void a_deletion_is_notified_once(void **state) {
     struct watches w = {.seed = 1};
     (void)state;
     add(&w, 1, "/a", WATCH_DATA, WATCH_ONCE);
     add(&w, 1, "/a", WATCH_CHILDREN, WATCH_ONCE);
     add(&w, 1, "/", WATCH_CHILDREN, WATCH_ONCE);
     expect_heard(&w, ZK_NODE_DELETED, "/a", "2/a 4/");
-    assert_int_equal(w.watches, 0); /* the one that was not needed is used up, too */
+    assert_int_equal(w.watches, 0); /* both one-time watches are used up */
     watches_close(&w);
 }
 
-static void persistent_ones_stay(void **state) {
+static void persistent_watches_stay(void **state) {
     struct watches w = {.seed = 1};
     (void)state;
     add(&w, 1, "/a", WATCH_DATA, WATCH_PERSISTENT);
@@ -121,19 +127,19 @@ static void persistent_ones_stay(void **state) {
         expect_heard(&w, ZK_NODE_DELETED, "/a/b", "4/a");
         expect_heard(&w, ZK_NODE_DELETED, "/a", "2/a");
     }
-    add(&w, 1, "/a", WATCH_DATA, WATCH_ONCE); /* the latest counts */
+    add(&w, 1, "/a", WATCH_DATA, WATCH_ONCE); /* the latest mode holds */
     expect_heard(&w, ZK_NODE_DATA_CHANGED, "/a", "3/a");
     expect_heard(&w, ZK_NODE_DATA_CHANGED, "/a", "");
     watches_close(&w);
 }
 
-static void recursive_ones_see_all_below(void **state) {
-    static const char *const places[] = {"/a", "/"};
+static void recursive_watches_see_the_subtree(void **state) {
+    static const char *const slots[] = {"/a", "/"};
     (void)state;
-    for (size_t i = 0; i < COUNT(places); i++) {
+    for (size_t i = 0; i < COUNT(slots); i++) {
         struct watches w = {.seed = 1};
-        add(&w, 1, places[i], WATCH_DATA, WATCH_RECURSIVE);
-        add(&w, 1, places[i], WATCH_CHILDREN, WATCH_RECURSIVE);
+        add(&w, 1, slots[i], WATCH_DATA, WATCH_RECURSIVE);
+        add(&w, 1, slots[i], WATCH_CHILDREN, WATCH_RECURSIVE);
         for (int again = 0; again < 2; again++) {
             expect_heard(&w, ZK_NODE_CREATED, "/a", "1/a");
             expect_heard(&w, ZK_NODE_CREATED, "/a/b/c", "1/a/b/c");
@@ -142,15 +148,15 @@ static void recursive_ones_see_all_below(void **state) {
             expect_heard(&w, ZK_NODE_DELETED, "/a", "2/a");
         }
         expect_heard(&w, ZK_NODE_CREATED, "/ab", i ? "1/ab" : "");
-        add(&w, 1, places[i], WATCH_DATA, WATCH_PERSISTENT);
-        add(&w, 1, places[i], WATCH_CHILDREN, WATCH_PERSISTENT);
+        add(&w, 1, slots[i], WATCH_DATA, WATCH_PERSISTENT);
+        add(&w, 1, slots[i], WATCH_CHILDREN, WATCH_PERSISTENT);
         assert_int_equal(w.recursive, 0);
         expect_heard(&w, ZK_NODE_CREATED, "/a/b/c", "");
         watches_close(&w);
     }
 }
 
-/* ---- Beside a model ---- */
+/* ---- Against a model ---- */
 
 static const char *const paths[] = {"/",   "/a", "/a/b", "/a/b/c", "/a/b/d",  "/a/bb",
                                     "/aa", "/b", "/b/a", "/a/c",   "/a/b/c/e"};
@@ -164,9 +170,9 @@ static bool is_above(const char *above, const char *path) {
     return strcmp(above, path) != 0 && strncmp(above, path, size) == 0 && path[size] == '/';
 }
 
-/* Who hears of something at a path in one table: told[] is set for them. */
+/* Sets notified[] for the connections that a change at a path concerns, in one table. */
 static void model_search(struct model *m, int table, int32_t type, const char *path,
-                         bool told[CONNECTIONS]) {
+                         bool notified[CONNECTIONS]) {
     for (int c = 0; c < CONNECTIONS; c++)
         for (size_t i = 0; i < COUNT(paths); i++) {
             int *mode = &m->mode[c][i][table];
@@ -174,28 +180,28 @@ static void model_search(struct model *m, int table, int32_t type, const char *p
             bool recursive = *mode == WATCH_RECURSIVE && type != ZK_NODE_CHILDREN_CHANGED &&
                              (here || is_above(paths[i], path));
             bool plain = here && (*mode == WATCH_ONCE || *mode == WATCH_PERSISTENT);
-            if (recursive || plain) told[c] = true;
+            if (recursive || plain) notified[c] = true;
             if (plain && *mode == WATCH_ONCE) *mode = -1;
         }
 }
 
 static void model_fire(struct model *m, int32_t type, const char *path,
                        struct heard heard[CONNECTIONS]) {
-    bool told[CONNECTIONS] = {0}, parent_told[CONNECTIONS] = {0};
+    bool notified[CONNECTIONS] = {0}, parent_told[CONNECTIONS] = {0};
     char parent[32];
-    model_search(m, WATCH_DATA, type, path, told);
-    if (type == ZK_NODE_DELETED) model_search(m, WATCH_CHILDREN, type, path, told);
+    model_search(m, WATCH_DATA, type, path, notified);
+    if (type == ZK_NODE_DELETED) model_search(m, WATCH_CHILDREN, type, path, notified);
     snprintf(parent, sizeof parent, "%.*s", (int)(strrchr(path, '/') - path), path);
     if (!*parent) strcpy(parent, "/");
     if (type != ZK_NODE_DATA_CHANGED && strcmp(path, "/") != 0)
         model_search(m, WATCH_CHILDREN, ZK_NODE_CHILDREN_CHANGED, parent, parent_told);
     for (uint32_t c = 0; c < CONNECTIONS; c++) {
-        if (told[c]) hear(heard, c, type, zk_text_of(path));
+        if (notified[c]) hear(heard, c, type, zk_text_of(path));
         if (parent_told[c]) hear(heard, c, ZK_NODE_CHILDREN_CHANGED, zk_text_of(parent));
     }
 }
 
-/* All that can be asked of it, and that nothing is left over. */
+/* Every query agrees, and nothing is left over. */
 static void expect_equal(const struct watches *w, const struct model *m) {
     uint32_t watches = 0, watched = 0, recursive = 0;
     for (size_t i = 0; i < COUNT(paths); i++) {
@@ -233,8 +239,8 @@ static void watches_are_their_model(void **state) {
         int table = (int)rng_below(&rng, 2), mode = (int)rng_below(&rng, 3);
         struct heard expected[CONNECTIONS] = {0}, found[CONNECTIONS] = {0};
         switch (rng_below(&rng, 12)) {
-        case 0: /* this one goes */
-            watches_forget(&w, c);
+        case 0: /* the connection is closed */
+            forget_all(&w, c);
             memset(&m.mode[c], -1, sizeof m.mode[c]);
             break;
         case 1:
@@ -258,7 +264,7 @@ static void watches_are_their_model(void **state) {
         }
         if (step % 50 == 0) expect_equal(&w, &m);
     }
-    for (uint32_t c = 0; c < CONNECTIONS + 5; c++) watches_forget(&w, c);
+    for (uint32_t c = 0; c < CONNECTIONS + 5; c++) forget_all(&w, c);
     assert_int_equal(w.watches | w.paths | w.recursive, 0);
     watches_close(&w);
 }
@@ -275,7 +281,7 @@ static void there_may_be_many(void **state) {
         add(&w, 1 + i % 1000, path, WATCH_CHILDREN, WATCH_PERSISTENT);
     }
     assert_int_equal(w.watches, 2 * MANY);
-    for (uint32_t c = 0; c <= 1000; c += 2) watches_forget(&w, c);
+    for (uint32_t c = 0; c <= 1000; c += 2) forget_all(&w, c);
     assert_int_equal(w.watches, MANY);
     for (uint32_t i = 0; i < MANY; i++) {
         sprintf(path, "/node/%u", i);
@@ -283,9 +289,9 @@ static void there_may_be_many(void **state) {
         assert_int_equal(watches_has(&w, 1 + i % 1000, zk_text_of(path), WATCH_CHILDREN),
                          i % 2 == 0);
     }
-    uint32_t places = w.watch_places;
+    uint32_t slots = w.watch_slots;
     for (uint32_t i = 0; i < MANY; i++) add(&w, 2, "/again", WATCH_DATA, WATCH_ONCE);
-    assert_int_equal(w.watch_places, places); /* what was given back is used again */
+    assert_int_equal(w.watch_slots, slots); /* freed slots are reused */
     watches_close(&w);
 }
 
@@ -293,9 +299,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_data_watch_fires_once),
         cmocka_unit_test(a_child_watch_fires_once),
-        cmocka_unit_test(a_deletion_is_heard_once),
-        cmocka_unit_test(persistent_ones_stay),
-        cmocka_unit_test(recursive_ones_see_all_below),
+        cmocka_unit_test(a_deletion_is_notified_once),
+        cmocka_unit_test(persistent_watches_stay),
+        cmocka_unit_test(recursive_watches_see_the_subtree),
         cmocka_unit_test(watches_are_their_model),
         cmocka_unit_test(there_may_be_many),
     };

@@ -126,7 +126,7 @@ static uint64_t later(uint64_t now, uint64_t delay) {
     return delay > UINT64_MAX - now ? UINT64_MAX : now + delay;
 }
 
-/* A time from the present on: a magnitude, something about it, a time already taken, or the end. */
+/* A time from now on: a magnitude, a time near it, a time already taken, or the end. */
 static uint64_t some_time(struct bench *b, size_t magnitudes) {
     uint64_t now = b->wheel.now, delay = magnitude[rng_below(&b->rng, magnitudes)];
     switch (rng_below(&b->rng, 8)) {
@@ -150,7 +150,7 @@ static void random_operation(struct bench *b, size_t magnitudes) {
         pop(b);
 }
 
-/* Sequences that reach only so far show what happens near; the last ones run into the end. */
+/* Sequences of limited range exercise the near slots; the last ones reach the end of time. */
 static void any_sequence_is_as_in_the_model(void **state) {
     (void)state;
     for (size_t sequence = 0; sequence < 40 * MAGNITUDES; sequence++) {
@@ -184,7 +184,7 @@ static void an_empty_wheel_gives_nothing(void **state) {
     bench_free(b);
 }
 
-/* Some are inserted while their time is far, some when it has come near: they keep their order. */
+/* Some are inserted when their time is far, some when it is near; all keep their order. */
 static void equal_times_keep_the_order_of_insertion(void **state) {
     (void)state;
     for (size_t m = 0; m < MAGNITUDES; m++) {
@@ -221,7 +221,7 @@ static void removal_works_on_every_level(void **state) {
         }
 }
 
-/* What was removed leaves no trace that a later pop could stumble over. */
+/* A removed node leaves nothing that a later pop could find. */
 static void emptied_levels_are_skipped(void **state) {
     (void)state;
     for (size_t m = 0; m < MAGNITUDES; m++) {

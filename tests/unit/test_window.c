@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "raft/window.h"
+#include "service/log/window.h"
 
 enum { SIZE_MAX_TRIED = 50, LIST = 200000 };
 
@@ -25,16 +25,16 @@ static void expect_entry(const struct raft_entry *entry, const struct known *kno
     for (size_t i = 0; i < entry->size; i++) assert_int_equal(entry->bytes[i], known->fill);
 }
 
-/* What it must be: as long as it can be, and no longer. */
-static void expect_read(const struct window *w, uint64_t index, size_t most,
+/* A batch must be as long as possible, and no longer. */
+static void expect_read(const struct window *w, uint64_t index, size_t max_size,
                         const struct known *known) {
     struct raft_batch batch;
     struct raft_entry entry;
     size_t at = 0;
-    window_read(w, index, most, &batch);
+    window_read(w, index, max_size, &batch);
     assert_int_equal(batch.first, index);
     assert_in_range(batch.count, 1, window_last(w) - index + 1);
-    assert_true(batch.size <= most || batch.count == 1);
+    assert_true(batch.size <= max_size || batch.count == 1);
     for (uint32_t i = 0; i < batch.count; i++) {
         assert_true(raft_next(&batch, &at, &entry));
         expect_entry(&entry, &known[index + i]);
@@ -46,7 +46,7 @@ static void expect_read(const struct window *w, uint64_t index, size_t most,
     uint64_t next = index + batch.count;
     if (next > window_last(w)) return;
     bool alike = known[next].term == batch.term && known[next].kind == batch.kind;
-    bool fits = batch.size + RAFT_SIZE_BYTES + known[next].size <= most;
+    bool fits = batch.size + RAFT_SIZE_BYTES + known[next].size <= max_size;
     assert_true(!alike || !fits || batch.kind == RAFT_CONFIG);
 }
 
@@ -96,7 +96,7 @@ static size_t bytes_of(const struct known *known, uint64_t after, uint64_t last)
     return bytes;
 }
 
-static void any_change_is_as_in_a_list(void **state) {
+static void a_window_is_its_model(void **state) {
     struct known *known = calloc(LIST, sizeof *known);
     struct bytes bytes = {0};
     struct window w;
@@ -130,7 +130,7 @@ static void any_change_is_as_in_a_list(void **state) {
                 after += rng_below(&rng, last - after + 1);
                 window_trim(&w, after);
             } else if (what == 18) {
-                window_trim(&w, after ? after - 1 : 0); /* has been forgotten before */
+                window_trim(&w, after ? after - 1 : 0); /* was trimmed before */
             } else if (!rng_below(&rng, 5)) {
                 last = after = rng_below(&rng, 100);
                 window_reset(&w, after);
@@ -149,8 +149,8 @@ static void any_change_is_as_in_a_list(void **state) {
     free(known);
 }
 
-/* As long as what is in it does not grow, its memory does not, however much passes through. */
-static void what_passes_through_leaves_nothing(void **state) {
+/* Memory is bounded by the entries in the window, not by those that passed through. */
+static void trimmed_entries_free_their_memory(void **state) {
     struct window w;
     (void)state;
     window_open(&w, 0);
@@ -161,12 +161,12 @@ static void what_passes_through_leaves_nothing(void **state) {
     }
     assert_int_equal(window_bytes(&w), 1000 * 104);
     assert_true(w.bytes.room <= 8 * 1000 * 104);
-    assert_true(w.room <= 8 * 1000);
+    assert_true(w.slot_room <= 8 * 1000);
     window_close(&w);
 }
 
-/* What is no batch is not taken, and takes nothing away. */
-static void what_is_no_batch_is_refused(void **state) {
+/* A malformed batch is refused, and removes nothing. */
+static void malformed_batches_are_refused(void **state) {
     static const struct known known[] = {
         {0}, {1, RAFT_NORMAL, 5, 'a'}, {1, RAFT_NORMAL, 0, 'b'}, {1, RAFT_NORMAL, 9, 'c'}};
     struct bytes bytes = {0};
@@ -193,14 +193,14 @@ static void what_is_no_batch_is_refused(void **state) {
         assert_int_equal(window_append(&w, &bad), count == 3);
     }
     bad = good;
-    bad.kind = RAFT_CONFIG; /* of which there is one in a batch */
+    bad.kind = RAFT_CONFIG; /* alone in its batch */
     assert_false(window_append(&w, &bad));
     bad.kind = RAFT_CONFIG + 1;
     assert_false(window_append(&w, &bad));
     bad = good;
     bad.term = UINT64_MAX;
     assert_false(window_append(&w, &bad));
-    bytes.at[0] = 255; /* one that is longer than all */
+    bytes.at[0] = 255; /* an entry that is longer than the batch */
     bytes.at[3] = 255;
     assert_false(window_append(&w, &good));
     expect_all(&w, known, good.size);
@@ -210,9 +210,9 @@ static void what_is_no_batch_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_change_is_as_in_a_list),
-        cmocka_unit_test(what_passes_through_leaves_nothing),
-        cmocka_unit_test(what_is_no_batch_is_refused),
+        cmocka_unit_test(a_window_is_its_model),
+        cmocka_unit_test(trimmed_entries_free_their_memory),
+        cmocka_unit_test(malformed_batches_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

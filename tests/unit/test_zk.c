@@ -11,16 +11,16 @@
 #include <stdlib.h>
 
 #include "base/rng.h"
-#include "zk/zk.h"
+#include "wire/zk/zk.h"
 
 #define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 #define ZEROS_16     "00000000 00000000 00000000 00000000"
 #define TEXT(LITERAL)                                                                              \
     (struct zk_text) { LITERAL, sizeof LITERAL - 1 }
 
-/* ---- Help ---- */
+/* ---- Helpers ---- */
 
-/* Bytes at the very end of a block, so that a sanitizer sees who reads beyond them. */
+/* Bytes at the very end of a block, so that a sanitizer notices a read beyond them. */
 struct block {
     unsigned char *memory;
     struct zk_in in;
@@ -104,7 +104,7 @@ static void connect_is_as_recorded(void **state) {
     free(block.memory);
 }
 
-static void old_clients_leave_read_only_off(void **state) {
+static void old_clients_omit_read_only(void **state) {
     struct block block = hex("0000002c 00000000 0000000000000000 00002710"
                              "0000000000000000 00000010 " ZEROS_16);
     struct zk_in in = frame_in(&block);
@@ -386,7 +386,7 @@ static void refuse_truncated(const struct zk_record *record, const struct bytes 
     }
 }
 
-static void every_record_comes_back(void **state) {
+static void every_record_is_read_back(void **state) {
     struct source source;
     (void)state;
     source_open(&source, 1);
@@ -416,7 +416,7 @@ static void every_record_comes_back(void **state) {
     bytes_close(&source.elements);
 }
 
-static void bytes_behind_a_record_are_ignored(void **state) {
+static void bytes_after_a_record_are_ignored(void **state) {
     struct source source;
     (void)state;
     source_open(&source, 2);
@@ -465,8 +465,8 @@ static void null_is_not_empty(void **state) {
 static void impossible_lengths_are_refused(void **state) {
     static const char *const bad[] = {
         "fffffffe " ZEROS_16,                       /* below null */
-        "80000000 " ZEROS_16,                       /* the least there is */
-        "7fffffff " ZEROS_16,                       /* the most */
+        "80000000 " ZEROS_16,                       /* the minimum */
+        "7fffffff " ZEROS_16,                       /* the maximum */
         "00000011 " ZEROS_16,                       /* one too many */
         "00000002 2f61 00000000 fffffffe 00000000", /* a vector below null */
         "00000002 2f61 00000000 7fffffff 00000000", /* of more than there is */
@@ -481,7 +481,7 @@ static void impossible_lengths_are_refused(void **state) {
     }
 }
 
-static void a_truth_is_any_byte_but_zero(void **state) {
+static void a_bool_is_any_byte_but_zero(void **state) {
     struct block block = hex("00000002 2f61 80");
     struct zk_exists_request exists = {0};
     struct bytes out = {0};
@@ -542,7 +542,7 @@ static void garbage_does_no_harm(void **state) {
             decoded++;
         }
     }
-    assert_true(decoded > FRAMES / 10); /* or it was no test */
+    assert_true(decoded > FRAMES / 10); /* otherwise nothing was tested */
     free(memory);
 }
 
@@ -559,8 +559,8 @@ static bool among(int32_t type, const int32_t *types, size_t count) {
     return false;
 }
 
-/* A multi of one operation of each number there is: only those that belong are let in. */
-static void a_multi_admits_what_belongs(void **state) {
+/* A multi of one operation of each number: only those that it may hold are accepted. */
+static void a_multi_holds_only_its_operations(void **state) {
     struct source source;
     (void)state;
     source_open(&source, 4);
@@ -631,7 +631,7 @@ static void multi_comes_back(const int32_t *types, size_t count, int32_t opcode)
     bytes_close(&source.elements);
 }
 
-static void every_multi_comes_back(void **state) {
+static void every_multi_is_read_back(void **state) {
     (void)state;
     multi_comes_back(in_multi, COUNT(in_multi), ZK_OP_MULTI);
     multi_comes_back(in_multi_read, COUNT(in_multi_read), ZK_OP_MULTI_READ);
@@ -655,7 +655,7 @@ static void an_empty_multi_is_its_closing_header(void **state) {
     free(block.memory);
 }
 
-/* One of each, with the types that the original answers with. */
+/* One of each, with the types of ZooKeeper's answers. */
 static void results_of_a_multi(void **state) {
     struct zk_stat stat = {.czxid = 1, .pzxid = 2};
     union zk_response created = {.create2 = {TEXT("/a"), stat}}, set = {.set_data = {stat}};
@@ -856,20 +856,20 @@ static void sequences_are_printed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(connect_is_as_recorded),
-        cmocka_unit_test(old_clients_leave_read_only_off),
+        cmocka_unit_test(old_clients_omit_read_only),
         cmocka_unit_test(create_is_as_recorded),
         cmocka_unit_test(frames_without_a_record_are_as_recorded),
         cmocka_unit_test(a_notification_is_as_recorded),
         cmocka_unit_test(a_stat_is_in_its_order),
         cmocka_unit_test(frames_are_cut_from_the_stream),
-        cmocka_unit_test(every_record_comes_back),
-        cmocka_unit_test(bytes_behind_a_record_are_ignored),
+        cmocka_unit_test(every_record_is_read_back),
+        cmocka_unit_test(bytes_after_a_record_are_ignored),
         cmocka_unit_test(null_is_not_empty),
         cmocka_unit_test(impossible_lengths_are_refused),
-        cmocka_unit_test(a_truth_is_any_byte_but_zero),
+        cmocka_unit_test(a_bool_is_any_byte_but_zero),
         cmocka_unit_test(garbage_does_no_harm),
-        cmocka_unit_test(a_multi_admits_what_belongs),
-        cmocka_unit_test(every_multi_comes_back),
+        cmocka_unit_test(a_multi_holds_only_its_operations),
+        cmocka_unit_test(every_multi_is_read_back),
         cmocka_unit_test(an_empty_multi_is_its_closing_header),
         cmocka_unit_test(results_of_a_multi),
         cmocka_unit_test(a_failed_multi_is_as_recorded),

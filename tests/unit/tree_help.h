@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "tree/tree.h"
+#include "service/tree/tree.h"
 
 #define COUNT(ARRAY)  (sizeof(ARRAY) / sizeof(ARRAY)[0])
 #define TEXT(LITERAL) ((struct zk_text){LITERAL, sizeof LITERAL - 1})
@@ -56,7 +56,7 @@ static inline struct zk_acls acls_of(const char *spec) {
     return list;
 }
 
-/* Who asks from now on: "scheme:user scheme:user ...". */
+/* The identities of later requests: "scheme:user scheme:user ...". */
 static inline void become(struct world *w, const char *spec) {
     w->identities.used = 0;
     w->identity_count = 0;
@@ -76,7 +76,7 @@ static inline struct zk_clients identities_of(const struct world *w) {
 
 /* ---- Entries ---- */
 
-/* Applies what is in w->body as the next entry. */
+/* Applies w->body as the next entry. */
 static inline int32_t apply(struct world *w, int32_t op) {
     struct tree_entry entry = {.time = w->time,
                                .session = w->session,
@@ -156,7 +156,7 @@ static inline int32_t delete_container(struct world *w, struct zk_text path) {
     return apply(w, ZK_OP_DELETE_CONTAINER);
 }
 
-/* ---- What it says ---- */
+/* ---- Replies and events ---- */
 
 static inline struct zk_stat stat_of(const struct world *w, const char *path) {
     struct zk_stat stat;
@@ -178,7 +178,7 @@ static inline void expect_data(const struct world *w, const char *path, const ch
         fail_msg("%s holds '%.*s', not '%s'", path, (int)found.size, found.at, data);
 }
 
-/* The path that a create was answered with. */
+/* The path in the response to a create. */
 static inline void expect_created(const struct world *w, const char *path) {
     struct zk_in in = zk_in_of(w->reply.at, w->reply.used);
     struct zk_text created;
@@ -200,7 +200,7 @@ static inline void expect_events(const struct world *w, const char *expected) {
     assert_string_equal(text, expected);
 }
 
-/* ---- All of it ---- */
+/* ---- The whole tree ---- */
 
 static inline void print_text(FILE *out, struct zk_text text) {
     fprintf(out, text.size < 0 ? "null" : "'%.*s'", (int)text.size, text.at);
@@ -228,7 +228,7 @@ static inline int by_text(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* What is kept beside the nodes agrees with them. */
+/* Counters, sessions and indexes agree with the nodes. */
 static inline void expect_sound(const struct tree *tree) {
     uint32_t nodes = 0, ephemerals = 0, owned = 0, sessions = 0, up;
     int64_t bytes = 0;
@@ -251,8 +251,8 @@ static inline void expect_sound(const struct tree *tree) {
         ephemerals += node_is_ephemeral(node);
         bytes += node->name_size + (node->data_size > 0 ? node->data_size : 0);
     }
-    for (uint32_t place = 1; place <= tree->sessions.places; place++) {
-        const struct session *session = &tree->sessions.at[place];
+    for (uint32_t slot = 1; slot <= tree->sessions.slots; slot++) {
+        const struct session *session = &tree->sessions.at[slot];
         if (!session->id) continue;
         sessions++;
         uint32_t count = 0;
@@ -281,8 +281,8 @@ static inline char *dump(const struct tree *tree) {
         print_node(out, tree, id);
         fclose(out);
     }
-    for (uint32_t place = 1; place <= tree->sessions.places; place++) {
-        const struct session *session = &tree->sessions.at[place];
+    for (uint32_t slot = 1; slot <= tree->sessions.slots; slot++) {
+        const struct session *session = &tree->sessions.at[slot];
         if (!session->id) continue;
         FILE *out = open_memstream(&line[lines++], &size);
         fprintf(out, "session %llx %d ", (unsigned long long)session->id, session->timeout_ms);
@@ -301,7 +301,7 @@ static inline char *dump(const struct tree *tree) {
     return text;
 }
 
-/* The tree is what it was; frees `before`. */
+/* The tree is unchanged; frees `before`. */
 static inline void expect_same(const struct tree *tree, char *before) {
     char *now = dump(tree), *a = before, *b = now;
     while (*a && strcspn(a, "\n") == strcspn(b, "\n") && strncmp(a, b, strcspn(a, "\n") + 1) == 0)

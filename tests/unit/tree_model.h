@@ -32,7 +32,7 @@ struct model {
     struct model_node node[MODEL_NODES];
     int nodes;
     int64_t zxid, time;
-    bool alive[MODEL_SESSIONS]; /* sessions FIRST_SESSION and those behind it */
+    bool alive[MODEL_SESSIONS]; /* session FIRST_SESSION and those after it */
 };
 
 static inline struct model_node *model_find(struct model *m, const char *path) {
@@ -57,7 +57,7 @@ static inline int model_children(struct model *m, const char *path) {
     return count;
 }
 
-/* What the statistics of a quota for a path would say. */
+/* The statistics of a quota for a path. */
 static inline void model_count(const struct model *m, const char *path, char text[64]) {
     size_t size = strlen(path);
     int nodes = 0, bytes = 0;
@@ -210,7 +210,7 @@ static inline void model_close_session(struct model *m, int64_t session) {
     m->alive[session - FIRST_SESSION] = false;
 }
 
-static inline bool model_perishes(struct model *m, struct model_node *node, int64_t now) {
+static inline bool model_expires(struct model *m, struct model_node *node, int64_t now) {
     if (model_children(m, node->path)) return false;
     if (node->owner == INT64_MIN) return node->creates > 0;
     bool ttl = ((uint64_t)node->owner >> 56) == 0xff;

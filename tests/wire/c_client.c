@@ -11,14 +11,14 @@
 #include <unistd.h>
 #include <zookeeper/zookeeper.h>
 
-enum { PATIENCE_S = 20, EVENTS_MOST = 256, PATH_MOST = 128 };
+enum { PATIENCE_S = 300, EVENTS_MOST = 256, PATH_ROOM = 128 };
 
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
         if (!(condition)) fail(__LINE__, #condition);                                              \
     } while (0)
 
-// What came back, in order.  Events and answers are told apart by their letter.
+// Events and answers in the order in which they came.
 struct journal {
     pthread_mutex_t mutex;
     pthread_cond_t grew;
@@ -27,13 +27,13 @@ struct journal {
         char kind; // 'e': an event; 'a': an answer
         int type;  // of the event, or the answer's code
         int about; // which call was answered
-        char path[PATH_MOST];
+        char path[PATH_ROOM];
     } entries[EVENTS_MOST];
 };
 
 struct site {
     const char *address;
-    char root[PATH_MOST];
+    char root[PATH_ROOM];
 };
 
 static void fail(int line, const char *what) {
@@ -48,7 +48,7 @@ static void note(struct journal *journal, char kind, int type, int about, const 
     journal->entries[i].kind = kind;
     journal->entries[i].type = type;
     journal->entries[i].about = about;
-    snprintf(journal->entries[i].path, PATH_MOST, "%s", path ? path : "");
+    snprintf(journal->entries[i].path, PATH_ROOM, "%s", path ? path : "");
     pthread_cond_broadcast(&journal->grew);
     pthread_mutex_unlock(&journal->mutex);
 }
@@ -75,9 +75,9 @@ static void watcher(zhandle_t *zh, int type, int state, const char *path, void *
 }
 
 static zhandle_t *resume(const struct site *site, const clientid_t *session) {
-    char hosts[2 * PATH_MOST];
+    char hosts[2 * PATH_ROOM];
     snprintf(hosts, sizeof hosts, "%s%s", site->address, site->root);
-    zhandle_t *zh = zookeeper_init(hosts, watcher, 10000, session, NULL, 0);
+    zhandle_t *zh = zookeeper_init(hosts, watcher, 40000, session, NULL, 0);
     EXPECT(zh);
     for (int i = 0; i < PATIENCE_S * 100 && zoo_state(zh) != ZOO_CONNECTED_STATE; i++)
         usleep(10000);
@@ -94,7 +94,7 @@ static void make(zhandle_t *zh, const char *path, const char *data, int mode) {
 
 static void calls_that_wait(const struct site *site) {
     zhandle_t *zh = enter(site);
-    char path[PATH_MOST], data[64];
+    char path[PATH_ROOM], data[64];
     int length = sizeof data;
     struct Stat stat;
     struct String_vector names;
@@ -122,10 +122,10 @@ static void calls_that_wait(const struct site *site) {
 
 static void sequence_and_ephemeral(const struct site *site) {
     zhandle_t *owner = enter(site), *other = enter(site);
-    char path[PATH_MOST];
+    char path[PATH_ROOM];
     struct Stat stat;
     for (int i = 0; i < 3; i++) {
-        char expected[PATH_MOST];
+        char expected[PATH_ROOM];
         snprintf(expected, sizeof expected, "/s-%010d", i);
         EXPECT(zoo_create2(owner, "/s-", "x", 1, &ZOO_OPEN_ACL_UNSAFE, ZOO_EPHEMERAL_SEQUENTIAL,
                            path, sizeof path, &stat) == ZOK);
@@ -150,7 +150,7 @@ static void container(const struct site *site) {
 
 static void time_to_live(const struct site *site) {
     zhandle_t *zh = enter(site);
-    char path[PATH_MOST];
+    char path[PATH_ROOM];
     struct Stat stat;
     EXPECT(zoo_create2_ttl(zh, "/t", "x", 1, &ZOO_OPEN_ACL_UNSAFE, ZOO_PERSISTENT_WITH_TTL, 3600000,
                            path, sizeof path, &stat) == ZOK);
@@ -184,7 +184,7 @@ static void acl(const struct site *site) {
 
 static void transaction(const struct site *site) {
     zhandle_t *zh = enter(site);
-    char first[PATH_MOST], second[PATH_MOST];
+    char first[PATH_ROOM], second[PATH_ROOM];
     struct Stat stat;
     zoo_op_t ops[4];
     zoo_op_result_t results[4];
@@ -222,7 +222,7 @@ static void got(int code, const char *data, int length, const struct Stat *stat,
     answered(code, stat, context);
 }
 
-// Whoever watches a node and changes it hears of the change before its answer comes.
+// A client that watches a node and changes it gets the event before the answer.
 static void events_before_answers(const struct site *site) {
     enum { ROUNDS = 40 };
     static struct journal journal;
@@ -274,12 +274,12 @@ static void watches(const struct site *site) {
     EXPECT(zoo_remove_watches(zh, "/n", ZWATCHTYPE_DATA, watcher, &journal, 0) == ZOK);
     EXPECT(zoo_remove_watches(zh, "/n", ZWATCHTYPE_DATA, watcher, &journal, 0) == ZNOWATCHER);
     EXPECT(zoo_set(writer, "/n", "", 0, -1) == ZOK);
-    EXPECT(zoo_exists(zh, "/n", 0, NULL) == ZOK); // whatever was sent before this has come
+    EXPECT(zoo_exists(zh, "/n", 0, NULL) == ZOK); // all that was sent before this answer has come
     EXPECT(journal.count == 4);
     EXPECT(zookeeper_close(zh) == ZOK && zookeeper_close(writer) == ZOK);
 }
 
-// Watches are set again on the next connection, and what was missed is told.
+// Watches are set again on the next connection, and missed changes become events.
 static void watches_after_a_takeover(const struct site *site) {
     static struct journal journal;
     zhandle_t *zh = enter(site), *writer = enter(site);
@@ -294,7 +294,7 @@ static void watches_after_a_takeover(const struct site *site) {
     EXPECT(zoo_set(writer, "/changed", "", 0, -1) == ZOK);
     EXPECT(zoo_delete(writer, "/deleted", -1) == ZOK);
     make(writer, "/created", "", 0);
-    await(&journal, 3); // the older client comes back, and takes over in turn
+    await(&journal, 3); // the older client reconnects, and takes the session back
     EXPECT(zoo_set(writer, "/same", "", 0, -1) == ZOK);
     await(&journal, 4);
     EXPECT(journal.entries[3].type == ZOO_CHANGED_EVENT);

@@ -86,7 +86,7 @@ def multi(*parts):
 
 CREATE, DELETE, SET_DATA, SET_ACL, CHECK, MULTI, CREATE2, CONTAINER_OP = 1, 2, 5, 7, 13, 14, 15, 19
 OPEN_SESSION, CLOSE_SESSION, ERROR = -10, -11, -1
-DIGEST = struct.pack(">iq", 2, 0x1234567890)  # what 3.6 puts behind each transaction
+DIGEST = struct.pack(">iq", 2, 0x1234567890)  # 3.6 has one after each transaction
 
 
 # ---- Files: {name: bytes} ----

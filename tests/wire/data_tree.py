@@ -1,16 +1,18 @@
 """A tree that holds one of everything, and trees compared node by node.
 
     await AT          waits until the server opens sessions
-    fill AT FILE      fills a server, writes to FILE what is in it, and dies without a good-bye
+    fill AT FILE DIR  fills a server, until DIR has several snapshots of it, writes its tree to FILE, and exits without
+                      closing its sessions
     dump AT FILE      writes to FILE what is in a server
     same A B          both files hold the same, with every field of every Stat
     alike A B [TOP]   the same nodes, data and ACLs; ephemeral ones, /zookeeper and TOP aside
     attach AT FILE    the sessions in FILE are resumed on another server, and ended
     spoil AT          changes a filled tree in all ways, with ephemeral nodes that stay
-    count AT N        writes the numbers up to N, one by one
+    count AT N [DIR]  writes the numbers up to N, one by one; and on, until DIR has two snapshots and no first log;
+                      prints the last one
     number AT A B     the last one is from A to B
-    pairs AT FILE     writes pairs that always agree until it is ended; FILE tells how far it is
-    agree AT FILE     they agree, and are not older than FILE tells
+    pairs AT FILE     writes pairs that always agree until it is killed; FILE has its progress
+    agree AT FILE     they agree, and are not older than FILE
 """
 import base64
 import json
@@ -19,19 +21,21 @@ import sys
 import time
 
 import zkwire
+from patience import TIMEOUT_S
 
 OPEN = [(31, "world", "anyone")]
 SUPER = b"super:test"
+SNAPSHOTS = 12
 
 
 class Client:
     """One request at a time, and many at once where that is asked for."""
 
-    def __init__(self, at, secret=SUPER, **connect):
+    def __init__(self, at, secret=SUPER, patience_s=TIMEOUT_S, **connect):
         host, port = at.rsplit(":", 1)
         self.connection = zkwire.Connection(host, int(port))
         self.connection.send_connect(**connect)
-        self.session = self.connection.receive()
+        self.session = self.connection.receive(patience_s)
         self.xid = 0
         self.zxid = 0
         if secret and isinstance(self.session, zkwire.Connected) and self.session.session:
@@ -42,7 +46,7 @@ class Client:
         self.connection.send_request(self.xid, operation, zkwire.encode_request(operation, values))
 
     def receive(self):
-        reply = self.connection.receive(30)
+        reply = self.connection.receive()
         assert isinstance(reply, zkwire.Reply), reply
         self.zxid = max(self.zxid, reply.zxid)
         return reply
@@ -71,10 +75,10 @@ def create(path, data=b"", acl=OPEN, flags=0):
 
 
 def until_open(at):
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + TIMEOUT_S
     while time.monotonic() < deadline:
         try:
-            c = Client(at)
+            c = Client(at, patience_s=5)  # what comes before it is ready is not answered
             if isinstance(c.session, zkwire.Connected):
                 return c.call("closeSession", ())
         except OSError:
@@ -130,8 +134,9 @@ def fill_plain(c):
     c.call("setData", ("/", b"the root has data, too", -1))
 
 
-def fill_many(c):
-    """Enough for several snapshots, each taken while these go on."""
+def fill_many(c, directory):
+    """Several snapshots, each taken while these go on.  While one is written no other begins, so how many writes
+    that takes depends on the disk."""
     c.call(*create("/many"))
     for part in range(10):
         c.call(*create(f"/many/{part}"))
@@ -139,16 +144,20 @@ def fill_many(c):
     c.call_all([("setData", (f"/many/{i % 10}/n{i}", b"y%d" % i, -1)) for i in range(0, 3000, 3)])
     c.call_all([("delete", (f"/many/{i % 10}/n{i}", -1)) for i in range(0, 3000, 7)])
     c.call_all([create(f"/many/{i % 10}/n{i}", b"again") for i in range(0, 3000, 14)])
+    deadline = time.monotonic() + TIMEOUT_S
+    while sum(name.startswith("snapshot.") for name in os.listdir(directory)) < SNAPSHOTS:
+        assert time.monotonic() < deadline, f"fewer than {SNAPSHOTS} snapshots"
+        c.call_all([("setData", (f"/many/{i % 10}/n{i}", b"y%d" % i, -1)) for i in range(3, 3000, 21)])
 
 
 def fill_children(c):
-    """What the counts of a parent remember."""
+    """The counts of a parent."""
     c.call(*create("/queue"))
     for _ in range(5):
         c.call(*create("/queue/item-", flags=2))
     for i in (1, 3):
         c.call("delete", (f"/queue/item-{i:010}", -1))
-    for _ in range(3):  # a node that comes again has forgotten all
+    for _ in range(3):  # a node that is created again starts from zero
         c.call(*create("/again"))
         c.call(*create("/again/child"))
         c.call("delete", ("/again/child", -1))
@@ -209,14 +218,14 @@ def fill_sessions(c, at):
     return [c, other, idle]
 
 
-def fill(at, file):
+def fill(at, file, directory):
     c = Client(at)
     fill_plain(c)
     fill_acls(c)
     fill_kinds(c)
     fill_quota(c)
     alive = fill_sessions(c, at)
-    fill_many(c)
+    fill_many(c, directory)
     fill_children(c)
     fill_multi(c)
     nodes = dump(c)
@@ -273,19 +282,29 @@ def spoil(at):
 
 
 # ---- Counting ----
-def count(at, end):
+def has_snapshots(directory):
+    names = os.listdir(directory)
+    return sum(name.startswith("snapshot.") for name in names) >= 2 and "log.0000000000000001" not in names
+
+
+def count(at, end, directory=None):
     c = Client(at)
     c.call(*create("/number"))
-    for number in range(1, int(end) + 1):
+    deadline = time.monotonic() + TIMEOUT_S
+    number = 0
+    while number < int(end) or (directory and not has_snapshots(directory)):
+        number += 1
         c.call("setData", ("/number", b"%d" % number, -1))
+        assert time.monotonic() < deadline, f"{number} writes, and no two snapshots"
     c.call("closeSession", ())
+    print(number)
 
 
-def number(at, least, most):
+def number(at, first, last):
     c = Client(at)
     found = int(c.call("getData", ("/number", 0))["data"])
     c.call("closeSession", ())
-    assert int(least) <= found <= int(most), found
+    assert int(first) <= found <= int(last), found
 
 
 # ---- Sessions ----
@@ -296,7 +315,7 @@ def attach(at, file):
         wrong = Client(at, None, **{**known, "password": bytes(16)})
         assert wrong.session.session == 0, f"resumed with a wrong password: {wrong.session}"
         ahead = Client(at, None, zxid=old["zxid"] + 2**40, **known)
-        assert isinstance(ahead.session, zkwire.Closed), f"the server is behind, but says {ahead.session}"
+        assert isinstance(ahead.session, zkwire.Closed), f"the server has less, but answers {ahead.session}"
         c = Client(at, None, zxid=old["zxid"], **known)
         assert c.session.session == session and c.session.timeout == timeout, c.session
         own = {path for path, (_, _, stat) in old["nodes"].items() if stat["ephemeralOwner"] == session}

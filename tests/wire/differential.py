@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Two servers of the ZooKeeper protocol, side by side: the same random requests to both, every answer compared.
+"""Two servers of the ZooKeeper protocol get the same random requests, and every answer is compared.
 
     differential.py HOST:PORT HOST:PORT [--seed N] [--steps N] [--rounds N] [--tamper WHAT]
 
-The first is taken to be the original.  Both must be fresh: they start from the same tree, and nobody else may
+The first is ZooKeeper.  Both must be fresh: they start from the same tree, and nobody else may
 use them meanwhile.  Requests go out one step at a time over all connections.  After each step every connection
-is pinged, so that all that the step has set off has arrived before the next one.
+is pinged, so that all effects of the step have arrived before the next one.
 
 What no two servers share is mapped: session ids one to one; zxids of changes one to one and in the same order;
-the zxids of reply headers by the changes they are not behind (a failed write may take a zxid or not);
+the zxids of reply headers by the changes up to them (a failed write may take a zxid or not);
 a time must belong to its zxid and be about now.  Everything else must be equal.
 
 Exit status: 0 no difference, 1 a difference (with all that is needed to repeat it), 2 no comparison was made.
@@ -23,11 +23,11 @@ import sys
 import time
 
 from generator import Generator, resolve
+from patience import TIMEOUT_S
 from zkwire import Closed, Connected, Connection, Event, Garbage, Reply, Silence
 from zkwire import HeaderZxid, Password, SessionId, Time, Zxid
 
-PATIENCE_S = 5.0  # for an answer
-CLOSING_S = 2.0  # for the end of a connection that may be closed
+CLOSING_S = 20.0  # for the end of a connection that may be closed
 MEMORY = 20  # steps shown before a difference
 NO_WATCHER = -121
 WRITES = {"create", "create2", "createContainer", "createTTL", "delete", "setData", "setACL"}
@@ -38,7 +38,7 @@ class Difference(Exception):
 
 
 def forgive(one, other):
-    """Where the original, the first server, is known to be wrong, takes its word for what the second says."""
+    """Where ZooKeeper, the first server, is known to be wrong, takes over the answer of the second."""
     if one.operation == "checkWatches" and (one.err, other.err) == (0, NO_WATCHER):
         one.err, one.body = other.err, other.body  # it asks whether anybody watches the node, not this client
 
@@ -75,7 +75,7 @@ class Zxids:
 
 
 class Comparer:
-    """Compares what the two servers said; remembers what belongs to what."""
+    """Compares the messages of the two servers; remembers which ids correspond."""
 
     def __init__(self):
         self.zxids = Zxids()
@@ -139,7 +139,7 @@ class Comparer:
         self.equal(self.passwords.setdefault(one.session, both), both, f"{where}: the session's passwords")
 
     def compare_headers(self, one, other, alone, where):
-        """A reply's zxid: that of the write it answers when nothing else went on, else any not behind it."""
+        """A reply's zxid: that of the write it answers when nothing else went on, else any from it on."""
         if alone and one.operation in WRITES and one.err == 0:
             matched = self.zxids.match(one.zxid, other.zxid)
         elif alone or min(one.zxid, other.zxid) <= 0:
@@ -160,14 +160,14 @@ class Server:
         self.highest = {}
         self.tamper = tamper or (lambda message: message)
 
-    def wait(self, patience=30.0):
+    def wait(self, timeout_s=TIMEOUT_S):
         """Until it gives out sessions, which is later than it listens.  The session is closed again."""
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             try:
                 connection = Connection(self.host, self.port)
                 connection.send_connect()
-                if isinstance(connection.receive(), Connected):
+                if isinstance(connection.receive(5), Connected):  # what comes before it is ready is not answered
                     connection.send_request(1, "closeSession", b"")
                     connection.receive()
                     return
@@ -201,7 +201,7 @@ class Server:
             raise Difference(f"server {self.side + 1} is gone: {error}") from error
 
     def finish(self, step):
-        """Waits for what the step must bring."""
+        """Waits for the answers to the step."""
         answers = (step.connect is not None) + len(step.requests)
         while answers and step.client in self.connections:
             answers -= not isinstance(self.await_message(step.client), Event)
@@ -214,21 +214,21 @@ class Server:
             connection.send_request(-2, "ping", b"")
 
     def settle(self):
-        """Waits for the pings, which nothing of the step can come behind."""
+        """Waits for the pings, after which no effect of the step can arrive."""
         for name in list(self.connections):
             while name in self.connections:
                 if getattr(self.await_message(name), "operation", None) == "ping":
                     break
 
     def await_message(self, name):
-        """What must come.  That neither server says anything would be no agreement."""
-        message = self.hear(name, PATIENCE_S)
+        """A message that must come: two servers that both send nothing would not be compared."""
+        message = self.hear(name, TIMEOUT_S)
         if isinstance(message, Silence):
             raise Difference(f"{name}: server {self.side + 1} does not answer")
         return message
 
-    def hear(self, name, patience):
-        message = self.tamper(self.connections[name].receive(patience))
+    def hear(self, name, timeout_s):
+        message = self.tamper(self.connections[name].receive(timeout_s))
         if message is not None and not isinstance(message, Silence):
             self.heard[name].append(message)
         if isinstance(message, (Closed, Garbage)):
@@ -290,7 +290,7 @@ class Run:
 
     @staticmethod
     def answers(step, one, other):
-        """The pairs of answers to the step's own requests, without the ping behind them."""
+        """The pairs of answers to the step's own requests, without the ping after them."""
         lists = [[m for m in heard[step.client] if isinstance(m, (Connected, Reply))] for heard in (one, other)]
         return list(zip(*lists))[: (step.connect is not None) + len(step.requests)]
 
@@ -299,7 +299,7 @@ class Run:
         for number, text in enumerate(self.history, self.steps - len(self.history) + 1):
             print(f"  step {number}  {text}")
         for server in self.servers:
-            print(f"Server {server.side + 1} ({server.host}:{server.port}) said:")
+            print(f"Server {server.side + 1} ({server.host}:{server.port}) sent:")
             for name, messages in sorted(server.heard.items()):
                 for message in messages:
                     print(f"  to {name}: {message}")
@@ -315,7 +315,7 @@ def by_event(message):
 
 
 def tampering(what, after):
-    """Spoils one thing the second server says, to show that this test can fail."""
+    """Spoils one message of the second server, to show that this test can fail."""
     seen = 0
 
     def tamper(message):

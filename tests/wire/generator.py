@@ -1,21 +1,21 @@
-"""Random steps for the side-by-side test: what clients may say, what they should not, and in which order.
+"""Random steps for the differential test: requests that clients may send, and some that they should not.
 
-The generator knows of the servers only what their answers told, so that most requests meet a node, a
-version or a watch that is there; what it believes may be out of date, which makes for good mistakes.
+The generator knows of the servers only what their answers contained, so that most requests name a node, a
+version or a watch that exists; what it knows may be out of date, which makes for good mistakes.
 
-Left out, because the servers are meant to differ or the original does not survive it:
-- check outside a multi: the original accepts it and cannot replay its log any more;
-- createTTL with flags 0 to 4 and a negative ttl: it breaks the original for good;
-- opcodes 20 and -10, which are the original's own, and 102 (SASL), which a server may answer as it likes;
-- text in a quota node that is not a quota: the original stops;
-- a path to watch that is null or has no slash: the original takes the first, and can then never close that
+Left out, because the servers differ on purpose or ZooKeeper does not survive it:
+- check outside a multi: ZooKeeper accepts it, and cannot replay its log afterwards;
+- createTTL with flags 0 to 4 and a negative ttl: it breaks ZooKeeper for good;
+- opcodes 20 and -10, which are ZooKeeper's own, and 102 (SASL), which a server may answer as it likes;
+- text in a quota node that is not a quota: ZooKeeper stops;
+- a path to watch that is null or has no slash: ZooKeeper takes the first, and can then never close that
   connection; to the second checkWatches says -5, removeWatches -121;
-- a path that comes back from sync or setWatches though it is not UTF-8, or has characters beyond U+FFFF: the
-  original sends other bytes back;
-- the number of all children of the empty path: the original finds the root, and counts it as its own child;
-- watches in a multiRead, which the original forgets to set, and null paths, which end all of it there;
-- create operations in a multi whose flags belong to another one: there the original goes by the flags;
-- a null path in a multi: the original answers all of it with one error, not the operation.
+- a path that comes back from sync or setWatches though it is not UTF-8, or has characters beyond U+FFFF:
+  ZooKeeper sends other bytes back;
+- the number of all children of the empty path: ZooKeeper finds the root, and counts it as its own child;
+- watches in a multiRead, which ZooKeeper forgets to set, and null paths, which end all of it there;
+- create operations in a multi whose flags belong to another one: there ZooKeeper goes by the flags;
+- a null path in a multi: ZooKeeper answers all of it with one error, not the operation.
 """
 
 import random
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from zkwire import OPERATIONS, Connected, Reply, encode, encode_request
 
 OPEN = [(31, "world", "anyone")]
-# Who each client usually is; root is the super user, and opens again what the others have locked.
+# The identities of each client; root is the super user, and opens again what the others have locked.
 IDENTITIES = {
     "anna": [],
     "ben": [b"alice:secret"],
@@ -116,7 +116,7 @@ class Request:
 
 @dataclass
 class Step:
-    """What one client does: hang up, connect, send requests without waiting in between, send bytes."""
+    """What one client does: disconnect, connect, send pipelined requests, send bytes."""
 
     client: str
     hang_up: bool = False
@@ -186,8 +186,8 @@ class Generator:
     def burst(self, label):
         count = self.random.randrange(2, 9)
         requests = [self.request(*self.operation(), plain=True) for _ in range(count)]
-        # An auth may overtake what was sent before it, so it comes first.  A setACL comes last, and once: the
-        # original judges a write right behind it by the old list or by the new one, as it happens.
+        # An auth may overtake what was sent before it, so it comes first.  A setACL comes last, and once:
+        # ZooKeeper checks a write right after it by the old list or by the new one, as it happens.
         order = {"auth": 0, "setACL": 2}
         requests.sort(key=lambda request: order.get(request.operation, 1))
         changes = sum(request.operation == "setACL" for request in requests)
@@ -206,7 +206,7 @@ class Generator:
 
     # ---- Sessions ----
     def come(self, label):
-        """A new session, or the old one again: password right or wrong, first connection hung up or not."""
+        """A new session, or the old one resumed: with a right or wrong password, connected or not."""
         client = self.clients[label]
         arguments = {"timeout": 40000, "read_only": self.random.choice((0, 0, 1, None))}
         if client.session is None:
@@ -214,7 +214,7 @@ class Generator:
             arguments["password"] = self.random.choice((bytes(16), b"", None))
         else:
             arguments |= {"session": client.session, "password": client.password}
-            # Not while it is connected: the original lets anybody who knows a session's number close its connection.
+            # Not while it is connected: ZooKeeper lets anybody who knows a session's number close its connection.
             if self.chance(0.15) and not client.online:
                 wrong = (b"", bytes(16), None, PerServer(p[:-1] + bytes([p[-1] ^ 1]) for p in client.password))
                 arguments["password"] = self.random.choice(wrong)
@@ -228,12 +228,12 @@ class Generator:
 
     @staticmethod
     def sure(client, arguments):
-        """Whether this handshake is bound to succeed."""
+        """Whether this handshake must succeed."""
         right = client.session is None or arguments["password"] == client.password
         return right and arguments.get("zxid") != 2**62
 
     def visit(self, _):
-        """A guest with an odd handshake who says all at once, or who claims a session there never was."""
+        """A guest with an odd handshake that sends all at once, or that claims a session that never existed."""
         choose = self.random.choice
         arguments = {"timeout": choose((1, 0, -5, 4001)), "protocol": choose((0, 7, -1))}
         if self.chance(0.3):
@@ -243,7 +243,7 @@ class Generator:
         return Step("guest", connect=arguments, requests=requests, closing=("guest",))
 
     def text_path(self):
-        """A path that is text: the original takes other bytes for U+FFFD before it compares."""
+        """A path that is text: ZooKeeper takes other bytes for U+FFFD before it compares."""
         path = self.path()
         return path if isinstance(path, str) else "/"
 
@@ -254,7 +254,7 @@ class Generator:
         return Step(label, hang_up=True)
 
     def epilogue(self):
-        """Everybody leaves; then the whole tree is looked at, and cleared for the next round."""
+        """All clients close their sessions; then the whole tree is read, and cleared for the next round."""
         for label, client in self.clients.items():
             if client.session and not client.online:
                 yield Step(label, connect={"session": client.session, "password": client.password})
@@ -369,6 +369,8 @@ class Generator:
 
     def set_data(self):
         path = self.path()
+        if path == "/zookeeper/config":  # which ZooKeeper lets the super user write
+            path = "/zookeeper"
         return "setData", (path, self.data(path), self.version(path))
 
     def set_acl(self):
@@ -421,7 +423,7 @@ class Generator:
         return operation, (self.plain_path(), self.random.choice(modes))
 
     def plain_path(self):
-        """One that can be watched and that a server can say again."""
+        """One that can be watched, and that a server can send back."""
         path = self.path(0.04)
         return path if isinstance(path, str) and path.startswith("/") and max(path) <= "\uffff" else "/a"
 
@@ -442,7 +444,7 @@ class Generator:
             ("auth", (0, "ip", b"")),
         ))  # fmt: skip
 
-    # ---- What the answers tell ----
+    # ---- What the answers contain ----
     def observe(self, step, pairs, online):
         """Takes note of the answers: pairs of them, one from each server, in order."""
         client = self.clients[step.client]

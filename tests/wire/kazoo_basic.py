@@ -10,9 +10,9 @@ from kazoo.security import (OPEN_ACL_UNSAFE, Permissions, make_acl, make_digest_
                             make_digest_acl_credential)
 
 import raw
-from kazoo_common import PATIENCE, eventually, main, raises
+from kazoo_common import TIMEOUT_S, eventually, main, raises
 
-FRAME_MOST = 1048575  # bytes of a request
+FRAME_MAX = 1048575  # bytes of a request
 
 
 def create_plain(site):
@@ -110,7 +110,7 @@ def children(site):
     assert zk.get_children("/p") == []
     names = [f"n{i}" for i in range(300)]
     for call in [zk.create_async(f"/p/{n}") for n in names]:
-        call.get(timeout=PATIENCE)
+        call.get(timeout=TIMEOUT_S)
     listed, stat = zk.get_children("/p", include_data=True)
     assert sorted(listed) == sorted(names) and stat.numChildren == 300 and stat.cversion == 300
     raises(error.NoNodeError, zk.get_children, "/none")
@@ -141,10 +141,10 @@ def large_data(site):
     zk.create("/big")
     # xid, opcode, length and path, length of the data, version
     overhead = 4 + 4 + 4 + len(f"/{site.name}/big") + 4 + 4
-    most = b"m" * (FRAME_MOST - overhead)
-    assert zk.set("/big", most).dataLength == len(most)
-    assert zk.get("/big")[0] == most
-    raises(error.ConnectionLoss, zk.set, "/big", most + b"1")
+    largest = b"m" * (FRAME_MAX - overhead)
+    assert zk.set("/big", largest).dataLength == len(largest)
+    assert zk.get("/big")[0] == largest
+    raises(error.ConnectionLoss, zk.set, "/big", largest + b"1")
     eventually(lambda: zk.connected, "connected again after a request that was too long")
     assert zk.retry(zk.exists, "/big").version == 1
 
@@ -374,13 +374,13 @@ def session_closed_elsewhere(site):
     old = victim.client_id
     other = site.client(client_id=old)
     other.stop()
-    assert lost.wait(PATIENCE)
+    assert lost.wait(TIMEOUT_S)
     eventually(lambda: victim.connected and victim.client_id != old, "a new session")
     assert victim.retry(victim.exists, "/e") is None
 
 
 def session_expires(site):
-    """A client that falls silent loses its session after the timeout, and not before; one that
+    """A client that stops pinging loses its session after the timeout, and not before; one that
     pings keeps it."""
     watcher, gone = site.client(), threading.Event()
     silent, pinging = (raw.Client(site.address, timeout=1) for _ in range(2))
@@ -390,7 +390,7 @@ def session_expires(site):
     start = time.monotonic()
     while not gone.wait(silent.timeout / 4000):
         assert pinging.call(raw.PING)[0] == 0
-        assert time.monotonic() < start + PATIENCE, "never expired"
+        assert time.monotonic() < start + TIMEOUT_S, "never expired"
     assert time.monotonic() - start > 0.8 * silent.timeout / 1000, "expired early"
     assert watcher.get_children("/") == ["pinging"]
     raises(raw.Lost, silent.receive_frame)  # the server has closed the connection
@@ -404,9 +404,9 @@ def timeout_negotiated(site):
         assert client.close_session() == 0
         return client.timeout
 
-    least, most = given(1), given(10**9)
-    assert 0 < least < most < 10**9, (least, most)
-    assert given(least + 1) == least + 1 and given(most - 1) == most - 1
+    shortest, longest = given(1), given(10**9)
+    assert 0 < shortest < longest < 10**9, (shortest, longest)
+    assert given(shortest + 1) == shortest + 1 and given(longest - 1) == longest - 1
 
 
 def sync(site):
@@ -423,7 +423,7 @@ def pipeline(site):
         calls.append(zk.create_async(f"/{i}", b"%d" % i))
         calls.append(zk.get_async(f"/{i}"))
         calls.append(zk.delete_async(f"/{i}") if i % 2 else zk.exists_async(f"/{i}"))
-    values = [c.get(timeout=PATIENCE) for c in calls]
+    values = [c.get(timeout=TIMEOUT_S) for c in calls]
     assert [v[0] for v in values[1::3]] == [b"%d" % i for i in range(200)]  # reads see own writes
     assert len(zk.get_children("/")) == 100
 

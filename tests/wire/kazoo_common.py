@@ -14,7 +14,9 @@ import traceback
 
 from kazoo.client import KazooClient
 
-PATIENCE = 20  # seconds that nothing here may need; only what is broken waits so long
+from patience import TIMEOUT_S
+
+SESSION_S = 40  # kazoo takes a third of it without an answer for a connection that is gone
 
 
 class Site:
@@ -26,9 +28,10 @@ class Site:
         self.clients = []
 
     def client(self, **options):
+        options.setdefault("timeout", SESSION_S)
         zk = KazooClient(hosts=f"{self.address}/{self.name}", **options)
         self.clients.append(zk)
-        zk.start(timeout=PATIENCE)
+        zk.start(timeout=TIMEOUT_S)
         return zk
 
     def clear(self):
@@ -38,9 +41,9 @@ class Site:
 
 
 def eventually(condition, what):
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
-        assert time.monotonic() < deadline, f"not within {PATIENCE} s: {what}"
+        assert time.monotonic() < deadline, f"not within {TIMEOUT_S} s: {what}"
         time.sleep(0.01)
 
 
@@ -53,8 +56,8 @@ def raises(error, call, *arguments, **options):
 
 
 def crowd(site, count, work):
-    """Runs work(site, index) in so many processes, each with clients of its own; returns what
-    they returned, by index."""
+    """Runs work(site, index) in so many processes, each with clients of its own; returns their results by
+    index."""
     results = multiprocessing.Queue()
 
     def member(index):
@@ -69,14 +72,14 @@ def crowd(site, count, work):
     members = [multiprocessing.Process(target=member, args=(i,), daemon=True) for i in range(count)]
     for process in members:
         process.start()
-    told = {}
+    returned = {}
     for _ in members:
-        index, well, result = results.get(timeout=2 * PATIENCE)
+        index, well, result = results.get(timeout=2 * TIMEOUT_S)
         assert well, f"member {index}:\n{result}"
-        told[index] = result
+        returned[index] = result
     for process in members:
-        process.join(PATIENCE)
-    return [told[i] for i in range(count)]
+        process.join(TIMEOUT_S)
+    return [returned[i] for i in range(count)]
 
 
 def main(tests):
@@ -85,15 +88,15 @@ def main(tests):
         print("\n".join(names))
         return
     address, name = sys.argv[1:]
-    faulthandler.dump_traceback_later(3 * PATIENCE, exit=True)
+    faulthandler.dump_traceback_later(2.5 * TIMEOUT_S, exit=True)
     logging.basicConfig(level=logging.CRITICAL)
-    root = KazooClient(hosts=address)
-    root.start(timeout=PATIENCE)
-    place = f"{name}-{os.getpid()}"
-    root.create(f"/{place}")
+    root = KazooClient(hosts=address, timeout=SESSION_S)
+    root.start(timeout=TIMEOUT_S)
+    base = f"{name}-{os.getpid()}"
+    root.create(f"/{base}")
     root.stop()
     root.close()
-    site = Site(address, place)
+    site = Site(address, base)
     try:
         names[name](site)
     finally:

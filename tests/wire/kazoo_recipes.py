@@ -14,28 +14,28 @@ import time
 
 from kazoo.exceptions import LockTimeout
 
-from kazoo_common import PATIENCE, crowd, eventually, main
+from kazoo_common import TIMEOUT_S, crowd, eventually, main
 
 MEMBERS = 4
 ROUNDS = 15
 
 
 class Room:
-    """A place with room for so many: entering one that is full is an error, it does not wait."""
+    """A room for so many: entering a full one is an error, and does not wait."""
 
-    def __init__(self, places=1):
+    def __init__(self, slots=1):
         self.directory = tempfile.mkdtemp()
-        self.places = places
+        self.slots = slots
 
     def enter(self, how=fcntl.LOCK_EX):
-        for place in range(self.places):
-            file = open(f"{self.directory}/{place}", "w")
+        for slot in range(self.slots):
+            file = open(f"{self.directory}/{slot}", "w")
             try:
                 fcntl.flock(file, how | fcntl.LOCK_NB)
                 return file  # closing it leaves the room
             except BlockingIOError:
                 file.close()
-        raise AssertionError(f"more than {self.places} inside")
+        raise AssertionError(f"more than {self.slots} inside")
 
     def remove(self):
         for name in os.listdir(self.directory):
@@ -68,7 +68,7 @@ def lock(site):
 
 
 def lock_fair(site):
-    """Those who wait are served in the order in which they came."""
+    """Waiting clients are served in the order in which they came."""
     zk, order, waiters = site.client(), [], []
     first = zk.Lock("/lock", "first")
     first.acquire()
@@ -80,43 +80,44 @@ def lock_fair(site):
     for i in range(6):
         waiters.append(threading.Thread(target=wait, args=(i, site.client()), daemon=True))
         waiters[-1].start()
-        eventually(lambda: len(zk.get_children("/lock")) == i + 2, "its place in the queue")
+        eventually(lambda: len(zk.get_children("/lock")) == i + 2, "its node in the queue")
     assert first.contenders() == ["first"] + [f"{i}" for i in range(6)]
     first.release()
     for waiter in waiters:
-        waiter.join(PATIENCE)
+        waiter.join(TIMEOUT_S)
     assert order == list(range(6)), order
 
 
 def lock_freed_by_death(site):
     """The lock of a holder whose session ends goes to the next one."""
-    holder, heir = site.client(), site.client()
+    holder, waiter = site.client(), site.client()
     assert holder.Lock("/lock").acquire()
-    assert not heir.Lock("/lock").acquire(blocking=False)
+    assert not waiter.Lock("/lock").acquire(blocking=False)
     taken = threading.Event()
 
     def take():
-        with heir.Lock("/lock"):
+        with waiter.Lock("/lock"):
             taken.set()
 
     thread = threading.Thread(target=take, daemon=True)
     thread.start()
     assert not taken.wait(0.3)
     holder.stop()
-    assert taken.wait(PATIENCE)
-    thread.join(PATIENCE)
+    assert taken.wait(TIMEOUT_S)
+    thread.join(TIMEOUT_S)
 
 
 @contextlib.contextmanager
-def patiently(lock):
+def with_retries(lock):
     """A reader of kazoo 2.8 may wait for a writer that came later and waits for it: it gives up
     after a while and asks again."""
+    patience = 0.1
     while True:
         try:
-            lock.acquire(timeout=0.1)
+            lock.acquire(timeout=patience)
             break
         except LockTimeout:
-            pass
+            patience *= 1.5
     yield
     lock.release()
 
@@ -129,14 +130,14 @@ def read_write_lock(site):
 
     def mixed(own, index):
         client = own.client()
-        for turn in range(ROUNDS):
-            if (turn + index) % 3 == 0:
+        for number in range(ROUNDS):
+            if (number + index) % 3 == 0:
                 with client.WriteLock("/lock", f"w{index}"), room.enter():
                     careless_increment(client, "/left")
                     careless_increment(client, "/right")
             else:
                 lock = client.ReadLock("/lock", f"r{index}")
-                with patiently(lock), room.enter(fcntl.LOCK_SH):
+                with with_retries(lock), room.enter(fcntl.LOCK_SH):
                     assert client.get("/left")[0] == client.get("/right")[0], "half a write"
 
     def only_readers(own, index):
@@ -148,7 +149,7 @@ def read_write_lock(site):
     crowd(site, MEMBERS, mixed)
     room.remove()
     crowd(site, MEMBERS, only_readers)
-    writes = sum((turn + i) % 3 == 0 for i in range(MEMBERS) for turn in range(ROUNDS))
+    writes = sum((number + i) % 3 == 0 for i in range(MEMBERS) for number in range(ROUNDS))
     assert zk.get("/left")[0] == zk.get("/right")[0] == b"%d" % writes
 
 
@@ -197,7 +198,7 @@ def barrier(site):
     def work(own, index):
         client = own.client()
         client.create(f"/waiting/{index}")
-        assert client.Barrier("/barrier").wait(PATIENCE)
+        assert client.Barrier("/barrier").wait(TIMEOUT_S)
         return client.exists("/open") is not None
 
     def open_when_all_wait():
@@ -221,20 +222,20 @@ def double_barrier(site):
     def work(own, index):
         client = own.client()
 
-        def count(where, turn):
-            return sum(name.startswith(f"{turn}-") for name in client.get_children(where))
+        def count(where, number):
+            return sum(name.startswith(f"{number}-") for name in client.get_children(where))
 
-        for turn in range(3):
-            gate = client.DoubleBarrier(f"/double{turn}", MEMBERS, f"member {index}")
-            client.create(f"/before/{turn}-{index}")
+        for number in range(3):
+            gate = client.DoubleBarrier(f"/double{number}", MEMBERS, f"member {index}")
+            client.create(f"/before/{number}-{index}")
             gate.enter()
-            assert count("/before", turn) == MEMBERS, "entered before all had come"
-            # kazoo forgets whoever is still on the way in when the first one leaves
-            client.create(f"/inside/{turn}-{index}")
-            eventually(lambda: count("/inside", turn) == MEMBERS, "all inside")
-            client.create(f"/after/{turn}-{index}")
+            assert count("/before", number) == MEMBERS, "entered before all had come"
+            # kazoo forgets members that are still entering when the first one leaves
+            client.create(f"/inside/{number}-{index}")
+            eventually(lambda: count("/inside", number) == MEMBERS, "all inside")
+            client.create(f"/after/{number}-{index}")
             gate.leave()
-            assert count("/after", turn) == MEMBERS, "left before all were done"
+            assert count("/after", number) == MEMBERS, "left before all were done"
 
     crowd(site, MEMBERS, work)
 
@@ -250,7 +251,7 @@ def consume(take, finished):
             return items
 
 
-def produce_and_consume(site, produce, make_take):
+def produce_and_consume(site, produce, make_take, left):
     """Two produce, the others consume: every item comes out once."""
     zk = site.client()
     zk.create("/done")
@@ -267,7 +268,7 @@ def produce_and_consume(site, produce, make_take):
 
     taken = [item for items in crowd(site, MEMBERS, work) for item in items]
     # the last ones may have been put in between a consumer's last look and the end of the producers
-    taken += consume(make_take(zk), lambda: True)
+    taken += consume(make_take(zk), lambda: left(zk) == 0)
     counts = collections.Counter(taken)
     wanted = {b"%d %03d" % (p, i) for p in range(2) for i in range(4 * ROUNDS)}
     assert set(counts) == wanted, f"lost: {sorted(wanted - set(counts))[:5]}"
@@ -276,7 +277,7 @@ def produce_and_consume(site, produce, make_take):
 
 def queue(site):
     produce_and_consume(site, lambda zk, item: zk.Queue("/queue").put(item),
-                        lambda zk: zk.Queue("/queue").get)
+                        lambda zk: zk.Queue("/queue").get, lambda zk: len(zk.Queue("/queue")))
 
 
 def queue_order(site):
@@ -299,18 +300,19 @@ def locking_queue(site):
 
         return take
 
-    produce_and_consume(site, lambda zk, item: zk.LockingQueue("/queue").put(item), make_take)
+    produce_and_consume(site, lambda zk, item: zk.LockingQueue("/queue").put(item), make_take,
+                        lambda zk: len(zk.LockingQueue("/queue")))
 
 
 def locking_queue_returns(site):
     """What a consumer held when its session ended is there for the next."""
     zk, dying = site.client(), site.client()
     zk.LockingQueue("/queue").put(b"work")
-    assert dying.LockingQueue("/queue").get(timeout=PATIENCE) == b"work"
+    assert dying.LockingQueue("/queue").get(timeout=TIMEOUT_S) == b"work"
     line = zk.LockingQueue("/queue")
     assert line.get(timeout=0.2) is None
     dying.stop()
-    assert line.get(timeout=PATIENCE) == b"work" and line.consume()
+    assert line.get(timeout=TIMEOUT_S) == b"work" and line.consume()
     assert len(line) == 0
 
 
@@ -379,7 +381,7 @@ def lease(site):
     def later():
         return datetime.datetime.utcnow() + 2 * hour
 
-    assert zk.NonBlockingLease("/lease", hour, identifier="heir", utcnow=later)
+    assert zk.NonBlockingLease("/lease", hour, identifier="successor", utcnow=later)
 
 
 main([lock, lock_fair, lock_freed_by_death, read_write_lock, election, semaphore, barrier,

@@ -1,8 +1,8 @@
 """What was acknowledged survives: kill -9 under load, torn and damaged logs, a full disk.
 
     kill9.py --list        the names of the tests
-    kill9.py NAME          runs one below $WORK, with $CONCLAVE as the server; KILLS sets how often
-                           the server of kill_loop dies, SEED which moments it dies at
+    kill9.py NAME          runs one below $WORK, with $CONCLAVE as the server; KILLS is how often
+                           kill_loop kills the server, SEED chooses the moments
 """
 import faulthandler
 import os
@@ -16,13 +16,15 @@ import threading
 import time
 
 import raw
+from patience import TIMEOUT_S
 
-PATIENCE = 20
-SMALL = ["--set", "snapCount=300", "--set", "preAllocSize=256"]  # segments and snapshots change often
+# Segments and snapshots change often, sessions are short or very long.
+SMALL = ["--set", "snapCount=300", "--set", "preAllocSize=256", "--set", "minSessionTimeout=1000",
+         "--set", "maxSessionTimeout=600000"]
 
 
 class Server:
-    """One data directory and one port, over several lives."""
+    """One data directory and one port, over several incarnations."""
 
     def __init__(self, directory, *options):
         self.directory = directory
@@ -32,7 +34,7 @@ class Server:
         self.process = None
 
     def spawn(self):
-        command = ["setpriv", "--pdeathsig", "KILL"]  # whatever ends this test ends its server
+        command = ["setpriv", "--pdeathsig", "KILL"]  # it ends with this test
         command += [os.environ["CONCLAVE"], "serve", "--data", self.directory, "--listen", self.address]
         self.process = subprocess.Popen(
             command + [*self.options], text=True,
@@ -50,7 +52,7 @@ class Server:
         self.end()
 
     def end(self):
-        self.process.wait(PATIENCE)
+        self.process.wait(TIMEOUT_S)
         self.process.stdout.close()
         return self.process.returncode
 
@@ -59,14 +61,14 @@ class Server:
             return file.read()[-2000:]
 
     def refuses_to_start(self):
-        """Its exit status, and what it says."""
+        """Its exit status and its log."""
         self.spawn()
         self.process.stdout.read()
         return self.end(), self.complaint()
 
 
 class Tally:
-    """How far a writer came with one kind of write: acknowledged, and sent."""
+    """How many writes of one kind were acknowledged, and sent."""
 
     def __init__(self):
         self.acknowledged = 0
@@ -89,7 +91,7 @@ class Writer:
         self.root = f"/writer{index}"
         self.depth = depth  # rounds under way at once
         self.tallies = {kind: Tally() for kind in self.KINDS}
-        self.finished = []  # directories of earlier lives, and how many nodes each must have
+        self.finished = []  # directories of earlier incarnations, and how many nodes each must have
         self.directory = None
         self.zxid = 0
         self.trouble = None
@@ -100,11 +102,11 @@ class Writer:
             assert client.create(self.root + path, b"0") == 0
         client.close_session()
 
-    def live(self, address, life):
-        """Writes until the server dies."""
+    def write_until_lost(self, address, incarnation):
+        """Writes until the server is killed."""
         try:
             client = raw.Client(address, zxid=self.zxid)
-            self.directory = f"{self.root}/life{life}"
+            self.directory = f"{self.root}/incarnation{incarnation}"
             assert client.create(self.directory) == 0
             self.finished.append((self.directory, 0))
             self.tallies["create"].settle(0)
@@ -139,7 +141,7 @@ class Writer:
 
     def verify(self, address):
         assert self.trouble is None, self.trouble
-        client = raw.Client(address, zxid=self.zxid)  # refused by a server that is behind it
+        client = raw.Client(address, zxid=self.zxid)  # refused by a server that has less
         there = {"set": self.number_at(client, "value"), "multi": self.number_at(client, "left")}
         assert there["multi"] == self.number_at(client, "right"), "half a multi"
         there["create"] = self.count_created(client)
@@ -158,7 +160,7 @@ class Writer:
         return version
 
     def count_created(self, client):
-        """How many nodes the last life made; those before it have kept theirs."""
+        """The number of nodes that were created last; earlier directories must be complete."""
         for directory, count in self.finished[:-1]:
             assert client.children_count(directory) == count, f"{directory} lost some of {count}"
         if not self.finished:
@@ -177,23 +179,28 @@ class Writer:
         return count
 
 
-def run_life(server, writers, life, chance):
+def kill_under_load(server, writers, incarnation, chance):
     """All write; the server is killed at some moment."""
-    threads = [threading.Thread(target=w.live, args=(server.address, life), daemon=True) for w in writers]
+    arguments = (server.address, incarnation)
+    threads = [threading.Thread(target=w.write_until_lost, args=arguments, daemon=True) for w in writers]
     for thread in threads:
         thread.start()
     time.sleep(chance.uniform(0.02, 0.4))
+    if incarnation == 0:  # each writes something, however slow the machine is
+        deadline = time.monotonic() + TIMEOUT_S
+        while not all(writer.zxid > 0 for writer in writers) and time.monotonic() < deadline:
+            time.sleep(0.01)
     server.kill()
     for thread in threads:
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT_S)
         assert not thread.is_alive()
 
 
 class Sessions:
-    """One session that comes back after every crash, and some that never do."""
+    """One session that is resumed after every crash, and some that are abandoned."""
 
     def __init__(self, address):
-        self.kept = raw.Client(address, timeout=30000)
+        self.kept = raw.Client(address, timeout=raw.SESSION_MS)
         assert self.kept.create("/kept", flags=raw.EPHEMERAL) == 0
         self.orphans = []
 
@@ -205,29 +212,45 @@ class Sessions:
 
     def verify(self, address):
         kept = self.kept
-        again = raw.Client(address, 30000, kept.session, kept.password, kept.zxid)
+        again = raw.Client(address, raw.SESSION_MS, kept.session, kept.password, kept.zxid)
         assert again.session == kept.session and again.password == kept.password
         assert again.exists("/kept")
         try:
             raw.Client(address, session=kept.session, password=b"?" * 16)
-            raise AssertionError("any password will do")
+            raise AssertionError("a wrong password is accepted")
         except raw.Refused:
             pass
-        self.kept = raw.Client(address, 30000, kept.session, kept.password, again.zxid)
+        self.kept = raw.Client(address, raw.SESSION_MS, kept.session, kept.password, again.zxid)
+
+    def verify_restart(self, server):
+        """A restart gives every session its full timeout again.  Whether the machine is quick enough to see that is
+        known afterwards."""
+        for _ in range(20):
+            self.abandon_one(server.address)
+            orphan, path = self.orphans[-1]
+            time.sleep(orphan.timeout / 2000)
+            server.kill()
+            begun = time.monotonic()
+            server.start()
+            client = raw.Client(server.address)
+            time.sleep(max(0, 0.8 * orphan.timeout / 1000 - (time.monotonic() - begun)))
+            if client.exists(path):
+                return
+            assert time.monotonic() - begun > orphan.timeout / 1000, "an orphan expired before its timeout"
+        raise AssertionError("too slow every time")
 
     def verify_the_end(self, address):
-        """A restart gives every session its full timeout again; then the orphans are gone."""
+        """In the end the orphans are gone."""
         client = raw.Client(address)
-        orphan, path = self.orphans[-1]
-        deadline = time.monotonic() + PATIENCE
-        assert client.exists(path), "the last orphan went before its time"
+        orphan, _ = self.orphans[-1]
+        deadline = time.monotonic() + TIMEOUT_S
         while any(client.exists(name) for _, name in self.orphans):
-            assert time.monotonic() < deadline, "an orphan's node stays"
+            assert time.monotonic() < deadline, "the node of an orphan stays"
             assert self.kept.call(raw.PING)[0] == 0
             time.sleep(0.2)
         try:
             raw.Client(address, session=orphan.session, password=orphan.password)
-            raise AssertionError("an expired session is taken up again")
+            raise AssertionError("an expired session is resumed")
         except raw.Refused:
             assert self.kept.exists("/kept")
 
@@ -242,24 +265,26 @@ def kill_loop(directory):
     for writer in writers:
         writer.prepare(server.address)
     sessions = Sessions(server.address)
-    for life in range(kills):
+    for incarnation in range(kills):
         sessions.abandon_one(server.address)
-        run_life(server, writers, life, chance)
-        if chance.random() < 0.3:  # again, while it reads what it finds
+        kill_under_load(server, writers, incarnation, chance)
+        if chance.random() < 0.3:  # again, while it replays its log
             server.spawn()
             time.sleep(chance.uniform(0, 0.05))
             server.kill()
         server.start()
         begun = sum(writer.verify(server.address) for writer in writers)
         sessions.verify(server.address)
-        print(f"life {life}: {begun} writes were done though not acknowledged")
+        print(f"incarnation {incarnation}: {begun} writes were committed though not acknowledged")
+    sessions.verify_restart(server)
+    sessions.verify(server.address)
     sessions.verify_the_end(server.address)
     assert all(writer.zxid > 0 and writer.tallies["multi"].acknowledged > 0 for writer in writers)
     server.kill()
 
 
 def write_one_by_one(address, path, count):
-    """Each value in a write of its own, so that the last of them is the last thing in the log."""
+    """Each value in a write of its own, so that the last of them is the last entry of the log."""
     client = raw.Client(address)
     assert client.create(path, b"0") == 0
     for number in range(1, count + 1):
@@ -268,7 +293,7 @@ def write_one_by_one(address, path, count):
 
 
 def newest_log(directory):
-    """The file, and where what was written into it ends: the rest is zeros that were put there before."""
+    """The newest segment, and where its entries end: the rest is preallocated zeros."""
     names = sorted(n for n in os.listdir(directory) if re.fullmatch(r"log\.[0-9a-f]{16}", n))
     path = f"{directory}/{names[-1]}"
     with open(path, "rb") as file:
@@ -281,29 +306,88 @@ def overwrite(path, offset, data):
         file.write(data)
 
 
+def content(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 def torn_tail(directory):
-    """What a crash leaves of the last write is cut off, and nothing else."""
+    """What a power failure leaves of the last write is cut off, and nothing else."""
     server = Server(directory).start()
-    for turn, cut in enumerate((1, 3, 9)):
-        for tear in (lambda path, end: os.truncate(path, end - cut),
-                     lambda path, end: overwrite(path, end - cut, bytes(cut))):
-            path = f"/n{turn}-{tear.__code__.co_firstlineno}"
-            write_one_by_one(server.address, path, 30)
-            server.kill()
-            tear(*newest_log(directory))
-            server.start()
-            client = raw.Client(server.address)
-            data, version = client.get(path)
-            assert version in (29, 30) and int(data) == version, (data, version)
-            assert client.set(path, b"on") == 0
+    for number, cut in enumerate((1, 9, 20, 60)):
+        path = f"/n{number}"
+        write_one_by_one(server.address, path, 10)
+        mark = content(f"{directory}/mark")
+        write_one_by_one(server.address, f"{path}x", 10)
+        server.kill()
+        segment, end = newest_log(directory)
+        overwrite(segment, end - cut, bytes(cut))
+        overwrite(f"{directory}/mark", 0, mark)  # it was not synced either
+        server.start()
+        client = raw.Client(server.address)
+        data, version = client.get(f"{path}x")
+        assert version in (9, 10) and int(data) == version, (data, version)
+        assert client.set(path, b"on") == 0
+        client.drop()
     server.kill()
     server.start()
     assert raw.Client(server.address).get(path)[0] == b"on", "what came after the tear is lost"
     server.kill()
 
 
+def damaged_end(directory):
+    """An end that was acknowledged and is gone is not taken for torn: a server alone does not start before it is told to."""
+    server = Server(directory).start()
+    for number in range(5):
+        path = f"/n{number}"
+        write_one_by_one(server.address, path, 40)
+        server.kill()
+        segment, end = newest_log(directory)
+        size = os.path.getsize(segment)
+        if number == 0:
+            overwrite(segment, end - 30, bytes([content(segment)[end - 30] ^ 4]))
+        if number == 1:
+            overwrite(segment, end - 500, bytes(500))
+        if number == 2:
+            overwrite(segment, end - 500, b"garbage " * 70)
+        if number == 3:
+            os.truncate(segment, end - 500)
+        if number == 4:
+            os.truncate(segment, size - 1)
+        status, log = server.refuses_to_start()
+        assert status == 3 and os.path.basename(segment) in log and "recover --cut" in log, log
+        recover = [os.environ["CONCLAVE"], "recover", "--data", directory]
+        found = subprocess.run(recover, capture_output=True, text=True)
+        assert found.returncode == 1 and "may have been acknowledged" in found.stdout, found
+        found = subprocess.run([*recover, "--cut"], capture_output=True, text=True)
+        assert found.returncode == 0 and "what is left" in found.stdout, found
+        server.start()
+        client = raw.Client(server.address)
+        assert 0 < client.get(path)[1] <= 40
+        client.drop()
+    server.kill()
+
+
+def directory_removed(directory):
+    """Nothing is acknowledged that is written to files which nobody will find again."""
+    server = Server(directory).start()
+    write_one_by_one(server.address, "/n", 5)
+    client = raw.Client(server.address)
+    os.rename(directory, f"{directory}.moved")
+    try:
+        answer = client.set("/n", b"lost")
+    except raw.Lost:
+        answer = None
+    assert answer != 0, "it was acknowledged"
+    assert server.end() == 3 and "was removed, moved or replaced" in server.complaint()
+    os.rename(f"{directory}.moved", directory)
+    server.start()
+    assert raw.Client(server.address).get("/n")[1] in (5, 6)
+    server.kill()
+
+
 def flipped_byte(directory):
-    """Damage that no crash explains is never passed over: the server says where, and does not start."""
+    """Damage that no crash explains is not ignored: the server logs where it is, and does not start."""
     server = Server(directory).start()
     write_one_by_one(server.address, "/n", 200)
     server.kill()
@@ -314,12 +398,12 @@ def flipped_byte(directory):
             file.seek(offset)
             (was,) = file.read(1)
         overwrite(path, offset, bytes([was ^ 0x10]))
-        status, said = server.refuses_to_start()
-        assert status == 3, f"status {status}: {said}"
-        assert os.path.basename(path) in said and "conclave recover" in said, said
-        _, behind = said.split(os.path.basename(path), 1)
-        told = [int(n, 0) for n in re.findall(r"\b(?:0x[0-9a-f]+|\d+)\b", behind)]
-        assert any(0 <= offset - n < 4096 for n in told), f"no offset near {offset} in: {said}"
+        status, log = server.refuses_to_start()
+        assert status == 3, f"status {status}: {log}"
+        assert os.path.basename(path) in log and "conclave recover" in log, log
+        _, rest = log.split(os.path.basename(path), 1)
+        numbers = [int(n, 0) for n in re.findall(r"\b(?:0x[0-9a-f]+|\d+)\b", rest)]
+        assert any(0 <= offset - n < 4096 for n in numbers), f"no offset near {offset} in: {log}"
         overwrite(path, offset, bytes([was]))
     server.start()
     assert raw.Client(server.address).get("/n") == (b"200", 200)
@@ -327,8 +411,8 @@ def flipped_byte(directory):
 
 
 def full_disk(directory):
-    """The server says so and ends; with room again, everything acknowledged is there.  Needs a mount
-    namespace of its own, in which this may mount: the caller's is left alone."""
+    """The server logs that and ends; with room again, everything acknowledged is there.  Mounts a disk, so it
+    needs a mount namespace of its own."""
     os.mkdir(directory)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=24m", "none", directory], check=True)
     try:
@@ -368,7 +452,7 @@ def create_until_lost(client):
     raise AssertionError("100 MB fitted into 24")
 
 
-TESTS = [kill_loop, torn_tail, flipped_byte, full_disk]
+TESTS = [kill_loop, torn_tail, flipped_byte, damaged_end, directory_removed, full_disk]
 
 
 def main():

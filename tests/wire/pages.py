@@ -1,9 +1,10 @@
-"""What a running server shows over HTTP.  See words_common.py for how to run it."""
+"""Pages of a running server over HTTP.  See words_common.py for how to run it."""
 import re
 import socket
 import time
 
-from words_common import EPHEMERAL, OPEN, VERSION, hexadecimal, main, matches, same
+from patience import TIMEOUT_S
+from words_common import EPHEMERAL, OPEN, SESSION_MS, VERSION, hexadecimal, main, matches, same
 
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABELS = r'\{[a-zA-Z_][a-zA-Z0-9_]*="[^"\\\n]*"(?:,[a-zA-Z_][a-zA-Z0-9_]*="[^"\\\n]*")*\}'
@@ -11,7 +12,7 @@ NUMBER = r"[+-]?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|Inf)|NaN"
 
 
 def metrics_of(text):
-    """Every line is of the format; samples belong to the family whose help and type come before."""
+    """Parses all lines; samples belong to the family whose help and type come before."""
     samples, families, family, kind = {}, set(), None, None
     assert text.endswith("\n")
     for line in text.splitlines():
@@ -19,15 +20,17 @@ def metrics_of(text):
             family, kind = found[1], None
             assert family not in families, family
             families.add(family)
-        elif found := re.fullmatch(rf"# TYPE ({NAME}) (counter|gauge|summary)", line):
+        elif found := re.fullmatch(rf"# TYPE ({NAME}) (counter|gauge|summary|histogram)", line):
             assert found[1] == family and kind is None, line
             kind = found[2]
         else:
             found = re.fullmatch(rf"({NAME})({LABELS})? ({NUMBER})", line)
             assert found and kind, line
-            ends = ("", "_sum", "_count") if kind == "summary" else ("",)
+            ends = {"summary": ("", "_sum", "_count"), "histogram": ("_bucket", "_sum", "_count")}.get(kind, ("",))
             assert found[1] in [family + end for end in ends], line
-            assert not found[2] or kind == "summary" and found[2].startswith("{quantile="), line
+            if kind in ("summary", "histogram"):
+                label = {"summary": "quantile=", "histogram": "le="}[kind]
+                assert (label in (found[2] or "")) == (found[1] in (family, family + "_bucket")), line
             key = found[1] + (found[2] or "")
             assert key not in samples, line
             samples[key] = float(found[3])
@@ -53,6 +56,19 @@ def metrics(site):
     same(samples["fsynctime_count"], 2)
     low, *_, high = [samples[f'readlatency{{quantile="{share}"}}'] for share in (0.5, 0.95, 0.99, 0.999)]
     assert 0 <= low <= high, (low, high)
+    for name, count in (("read_seconds", 200), ("write_seconds", 1), ("fsync_seconds", 2), ("commit_seconds", 2)):
+        buckets = [value for key, value in samples.items() if key.startswith(name + "_bucket")]
+        assert buckets == sorted(buckets) and len(buckets) == 20, buckets
+        same((name, buckets[-1], samples[name + "_count"]), (name, count, count))
+    for work in ("requests", "disk"):
+        buckets = [value for key, value in samples.items()
+                   if key.startswith("loop_work_seconds_bucket") and f'work="{work}"' in key]
+        assert buckets == sorted(buckets) and len(buckets) == 20, buckets
+        count = samples[f'loop_work_seconds_count{{work="{work}"}}']
+        assert 0 < buckets[-1] == count <= samples["loop_seconds_count"], (work, buckets, count)
+    assert abs(samples["read_seconds_sum"] * 1000 - samples["readlatency_sum"]) < 0.01
+    same([samples[f'server_state{{state="{state}"}}'] for state in ("standalone", "leader")], [1, 0])
+    assert samples["raft_applied_index"] == samples["raft_commit_index"] >= 2
     average = samples["readlatency_sum"] / 200
     assert low / 10 < average < high + 0.1, (low, average, high)
     assert samples["process_resident_memory_bytes"] > 1e6 and samples["process_cpu_seconds_total"] > 0
@@ -75,11 +91,12 @@ def commands(site):
     client.create("/words-commands", flags=EPHEMERAL)
     for path in re.findall(r'href="(/commands/\w+)"', site.get("/commands")):
         found = site.json(path)
-        same((found["command"], found["error"]), (path.rsplit("/", 1)[1], None))
+        error = "server is not initialized" if path.endswith("/leader") else None
+        same((found["command"], found["error"]), (path.rsplit("/", 1)[1], error))
     [one] = site.json("/commands/cons")["connections"]
     same((one["remote_socket_address"], one["session_id"]), (client.address, client.session))
     same([one[name] for name in ("last_operation", "last_cxid", "session_timeout", "packets_sent", "interest_ops")],
-         ["CREA", 1, 10000, 2, 1])
+         ["CREA", 1, SESSION_MS, 2, 1])
     stats = site.json("/commands/stats")
     matches(VERSION, stats["version"])
     same((stats["server_stats"]["server_state"], stats["server_stats"]["num_alive_client_connections"]), ("standalone", 1))
@@ -92,12 +109,12 @@ def commands(site):
 
 
 def strangers(site):
-    """Whatever is sent to the port, others are answered, and the clients do not notice."""
+    """Whatever is sent to the port, other requests are answered, and clients do not notice."""
     host, port = site.http.rsplit(":", 1)
     client = site.client()
 
     def says(data):
-        with socket.create_connection((host, int(port)), timeout=15) as connection:
+        with socket.create_connection((host, int(port)), timeout=TIMEOUT_S) as connection:
             answer = b""
             try:
                 connection.sendall(data)
@@ -115,7 +132,13 @@ def strangers(site):
         answer = says(data)
         assert not answer.startswith(b"HTTP/1.1 200") and b"xxx" not in answer, (data[:40], answer[:200])
         client.ask("exists", "/", False)
-    idle = [socket.create_connection((host, int(port)), timeout=10) for _ in range(100)]
+    idle = [socket.create_connection((host, int(port)), timeout=TIMEOUT_S) for _ in range(100)]
+    for connection in idle[50:]:
+        try:
+            connection.sendall(b"GET / HTTP/1.1\r\nA")
+        except ConnectionError:
+            pass  # it had to make room
+    site.json("/status")
     client.ask("exists", "/", False)
     for connection in idle:
         connection.close()

@@ -1,14 +1,17 @@
-"""A client of the protocol's bare frames, for what a proper library would not do: fall silent, pipeline
-without end, come back with another's password, send nonsense."""
+"""A client of bare frames, for what a proper library would not do: stop pinging, pipeline without end, resume
+a session with a wrong password, send nonsense."""
 import socket
 import struct
 
+from patience import TIMEOUT_S
+
 CREATE, DELETE, EXISTS, GET, SET, PING, MULTI, MULTI_READ, CLOSE = 1, 2, 3, 4, 5, 11, 14, 22, -11
 EPHEMERAL = 1
+SESSION_MS = 600000  # nobody pings here; a server gives the longest that it allows
 NO_NODE = -101
 NOTIFICATION = -1
 STAT = struct.Struct(">qqqqiiiqiiq")
-VERSION, CHILDREN_COUNT = 4, 9  # the places of these fields in STAT
+VERSION, CHILDREN_COUNT = 4, 9  # indexes of these fields in STAT
 
 
 class Lost(Exception):
@@ -16,7 +19,7 @@ class Lost(Exception):
 
 
 class Refused(Exception):
-    """The session is not taken."""
+    """The session is refused."""
 
 
 def buffer(data):
@@ -49,27 +52,36 @@ def read_buffer(body, at=0):
     return body[at : at + max(length, 0)], at + max(length, 0)
 
 
-def connect_request(timeout=10000, session=0, password=bytes(16), zxid=0):
+def connect_request(timeout=SESSION_MS, session=0, password=bytes(16), zxid=0):
     return struct.pack(">iqiq", 0, zxid, timeout, session) + buffer(password) + b"\0"
 
 
-def dial(address, patience=20):
+def dial(address, timeout_s=TIMEOUT_S):
     host, port = address.rsplit(":", 1)
-    connection = socket.create_connection((host, int(port)), timeout=patience)
+    connection = socket.create_connection((host, int(port)), timeout=timeout_s)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 
 
+def send_what_is_taken(connection, data):
+    """The server may close before it has read everything."""
+    try:
+        connection.sendall(data)
+    except ConnectionError:
+        pass
+
+
 class Client:
-    def __init__(self, address, timeout=10000, session=0, password=bytes(16), zxid=0):
+    def __init__(self, address, timeout=SESSION_MS, session=0, password=bytes(16), zxid=0, opening_s=TIMEOUT_S):
         self.xid = 0
         self.events = 0
         self.zxid = zxid
         self.answered = b""
         try:
-            self.socket = dial(address)
+            self.socket = dial(address, opening_s)
             self.send_frame(connect_request(timeout, session, password, zxid))
             reply = self.receive_frame()
+            self.socket.settimeout(TIMEOUT_S)
         except OSError as error:
             raise Lost(str(error)) from error
         _, self.timeout, self.session = struct.unpack_from(">iiq", reply)

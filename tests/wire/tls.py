@@ -17,13 +17,13 @@ from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
 import zkwire
+from patience import TIMEOUT_S
 from raw import dial
 
 NO_AUTH = -102
 ALICE = "CN=alice,O=Acme\\, Inc.,C=CH"
 ALL = 31
 OPEN = [(ALL, "world", "anyone")]
-PATIENCE = 20
 
 
 class Site:
@@ -31,7 +31,7 @@ class Site:
         self.plain, self.tls, self.both, self.certificates = plain, tls, both, certificates
 
     def context(self, who=None):
-        """What a client needs that is `who`, or nobody."""
+        """The TLS context of a client with that certificate, or none."""
         context = ssl.create_default_context(cafile=f"{self.certificates}/ca.pem")
         if who:
             context.load_cert_chain(f"{self.certificates}/{who}.pem", f"{self.certificates}/{who}.key")
@@ -39,7 +39,7 @@ class Site:
 
     def connect(self, address, who=None, context=None):
         context = context or self.context(who)
-        return Client(context.wrap_socket(dial(address, PATIENCE), server_hostname="localhost"))
+        return Client(context.wrap_socket(dial(address, TIMEOUT_S), server_hostname="localhost"))
 
 
 class Client(zkwire.Connection):
@@ -48,7 +48,7 @@ class Client(zkwire.Connection):
     def __init__(self, connected):
         self.socket, self.buffer, self.due, self.connected, self.xid = connected, bytearray(), [], False, 0
         self.send_connect()
-        self.is_in = isinstance(self.receive(PATIENCE), zkwire.Connected)
+        self.is_in = isinstance(self.receive(TIMEOUT_S), zkwire.Connected)
 
     def ask(self, operation, *values):
         self.xid += 1
@@ -57,17 +57,17 @@ class Client(zkwire.Connection):
 
     def call(self, operation, *values):
         self.ask(operation, *values)
-        return self.receive(PATIENCE)
+        return self.receive(TIMEOUT_S)
 
     def names(self):
         return {(who["scheme"], who["user"]) for who in self.call("whoAmI").body["clients"]}
 
 
-class Teller:
-    """TLS whose records can be had, and changed, before they are sent."""
+class Records:
+    """TLS whose records can be changed before they are sent."""
 
     def __init__(self, address, context):
-        self.socket = dial(address, PATIENCE)
+        self.socket = dial(address, TIMEOUT_S)
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
 
@@ -101,21 +101,21 @@ class Teller:
         self.socket.settimeout(seconds)
 
 
-class Stutterer(Teller):
+class SingleBytes(Records):
     def send(self, data):
         for i in range(len(data)):
             self.socket.sendall(data[i : i + 1])
 
 
 def is_closed(connection):
-    """Whether the server says nothing but an alert, and goes."""
-    said = b""
+    """Whether the server sends nothing but an alert, and closes."""
+    received = b""
     try:
         while more := connection.recv(1 << 12):
-            said += more
+            received += more
     except ConnectionResetError:
         pass
-    assert len(said) < 100, said
+    assert len(received) < 100, received
     return True
 
 
@@ -164,7 +164,7 @@ def large_values(site):
         client.ask("getData", "/large", False)
     time.sleep(0.5)
     for _ in range(40):
-        assert client.receive(PATIENCE).body["data"] == value
+        assert client.receive(TIMEOUT_S).body["data"] == value
 
 
 def pipelining(site):
@@ -174,22 +174,22 @@ def pipelining(site):
         client.ask("setData", "/pipe", b"%d" % i, -1)
         client.ask("getData", "/pipe", False)
     for i in range(1000):
-        assert client.receive(PATIENCE).err == 0
-        assert client.receive(PATIENCE).body["data"] == b"%d" % i
+        assert client.receive(TIMEOUT_S).err == 0
+        assert client.receive(TIMEOUT_S).body["data"] == b"%d" % i
 
 
 def events(site):
     watcher, other = site.connect(site.tls, "alice"), Client(dial(site.plain))
     watcher.call("exists", "/event", True)
     other.call("create", "/event", b"", OPEN, 0)
-    assert watcher.receive(PATIENCE).path == "/event"
+    assert watcher.receive(TIMEOUT_S).path == "/event"
 
 
 def single_bytes(site):
     for address in site.tls, site.both:
-        teller = Stutterer(address, site.context("alice"))
-        teller.shake_hands()
-        assert ("x509", ALICE) in Client(teller).names()
+        records = SingleBytes(address, site.context("alice"))
+        records.shake_hands()
+        assert ("x509", ALICE) in Client(records).names()
 
 
 def without_certificate(site):
@@ -247,28 +247,28 @@ def garbage(site):
     record = struct.pack(">BHH", 23, 0x303, 100) + os.urandom(100)
     for nonsense in record, os.urandom(500), b"\0" * 500, zkwire.encode_buffer(bytes(45)):
         for late in True, False:
-            teller = Teller(site.tls, site.context("alice"))
+            records = Records(site.tls, site.context("alice"))
             if late:
-                teller.shake_hands()
-            teller.send(nonsense)
-            assert is_closed(teller.socket)
+                records.shake_hands()
+            records.send(nonsense)
+            assert is_closed(records.socket)
 
 
 def a_frame_too_large(site):
     client = site.connect(site.tls, "alice")
     client.send_bytes(struct.pack(">i", 100_000_000) + bytes(1000))
-    assert client.receive(PATIENCE) == zkwire.Closed()
+    assert client.receive(TIMEOUT_S) == zkwire.Closed()
 
 
 def gone_in_the_middle(site):
-    """A handshake that is given up after any number of bytes."""
+    """A handshake that ends after any number of bytes."""
     for size in range(0, 400, 7):
-        teller = Teller(site.tls, site.context("alice"))
+        records = Records(site.tls, site.context("alice"))
         try:
-            teller.tls.do_handshake()
+            records.tls.do_handshake()
         except ssl.SSLWantReadError:
-            teller.socket.sendall(teller.outgoing.read()[:size])
-        teller.socket.close()
+            records.socket.sendall(records.outgoing.read()[:size])
+        records.socket.close()
 
 
 def end_of_session(site):
@@ -282,13 +282,13 @@ def end_of_session(site):
 
 
 def silence(site):
-    """Who never ends its handshake is not kept."""
-    quiet = [dial(site.tls, 40), dial(site.both, 40), Teller(site.tls, site.context("alice")).socket]
+    """A client that never ends its handshake is disconnected."""
+    began = time.monotonic()
+    quiet = [dial(site.tls, TIMEOUT_S), dial(site.both, TIMEOUT_S), Records(site.tls, site.context("alice")).socket]
     quiet[1].sendall(b"\x16")
     quiet[2].sendall(b"\x16\x03\x01")
-    began = time.monotonic()
     for connection in quiet:
-        connection.settimeout(40)
+        connection.settimeout(TIMEOUT_S)
         assert is_closed(connection)
     assert time.monotonic() - began > 5
 
@@ -297,7 +297,7 @@ def kazoo(site):
     files = {"ca": "ca.pem", "certfile": "alice.pem", "keyfile": "alice.key"}
     options = {option: f"{site.certificates}/{name}" for option, name in files.items()}
     zk = KazooClient(hosts=site.tls.replace("127.0.0.1", "localhost"), use_ssl=True, verify_certs=True, **options)
-    zk.start(timeout=PATIENCE)
+    zk.start(timeout=TIMEOUT_S)
     zk.create("/kazoo", b"x" * 900_000, acl=[make_acl("x509", ALICE, all=True)])
     assert zk.get("/kazoo")[0] == b"x" * 900_000
     with zk.Lock("/kazoo lock"):
@@ -312,7 +312,8 @@ TESTS = [
     end_of_session, kazoo, silence,
 ]  # fmt: skip
 
-if sys.argv[1:] == ["--list"]:
-    print("\n".join(test.__name__ for test in TESTS))
-else:
-    next(test for test in TESTS if test.__name__ == sys.argv[5])(Site(*sys.argv[1:5]))
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(test.__name__ for test in TESTS))
+    else:
+        next(test for test in TESTS if test.__name__ == sys.argv[5])(Site(*sys.argv[1:5]))

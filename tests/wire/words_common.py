@@ -1,5 +1,5 @@
-"""What the tests of words and of pages over HTTP share: sessions, questions, and the choice of a test.
-All words must be allowed on the server, and nobody else may use it.
+"""What the tests of words and of HTTP share: sessions, requests, and the choice of a test.
+All words must be allowed on the server, and no other client may use it.
 
     PROGRAM --list                   the names of its tests
     PROGRAM HOST:PORT HTTP NAME      runs one; exit status 0 when it passed
@@ -11,19 +11,21 @@ import sys
 import time
 import urllib.request
 
+from patience import TIMEOUT_S
 from zkwire import Connection, Event, encode_request
 
 OPEN = [(31, "world", "anyone")]
 VERSION = r"3\.8\.0-conclave-\d+\.\d+\.\d+, built on \d\d/\d\d/\d{4} \d\d:\d\d UTC"
 EPHEMERAL = 1
+SESSION_MS = 30000  # nobody pings here
 
 
 class Client:
     """A session, and requests that must succeed."""
 
-    def __init__(self, at):
+    def __init__(self, at, timeout_ms=SESSION_MS):
         self.connection = Connection(*at)
-        self.connection.send_connect(timeout=10000)
+        self.connection.send_connect(timeout=timeout_ms)
         self.session = int(self.connection.receive().session)
         self.address = "%s:%d" % self.connection.socket.getsockname()
         self.xid = 0
@@ -45,7 +47,7 @@ class Client:
 
 
 class Site:
-    """Where the server is, and those who are connected to it for a test."""
+    """The server, and the clients of a test."""
 
     def __init__(self, at, http):
         host, port = at.rsplit(":", 1)
@@ -59,7 +61,7 @@ class Site:
 
     def word(self, *pieces, half_close=False, pause=0.0):
         """What is answered until the server closes, which it must do by itself."""
-        with socket.create_connection(self.at, timeout=10) as connection:
+        with socket.create_connection(self.at, timeout=TIMEOUT_S) as connection:
             for piece in pieces:
                 connection.sendall(piece if isinstance(piece, bytes) else piece.encode())
                 time.sleep(pause)
@@ -81,7 +83,7 @@ class Site:
         return {name.removeprefix("zk_"): value for name, value in self.table("mntr", "\t").items()}
 
     def get(self, path):
-        with urllib.request.urlopen(f"http://{self.http}{path}", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{self.http}{path}", timeout=TIMEOUT_S) as answer:
             return answer.read().decode()
 
     def json(self, path):

@@ -1,7 +1,7 @@
 """The ZooKeeper client protocol of 3.8 as bytes: every request, every reply, and one connection.
 
-It is made for tests, so it can say wrong things as easily as right ones, and it reports all that a server
-says, down to bytes that do not belong to a reply.  Fields whose values no two servers share (zxids, times,
+It is made for tests, so it can send wrong requests as easily as right ones, and it reports all that a server
+sends, down to bytes that do not belong to a reply.  Fields whose values no two servers share (zxids, times,
 session ids, passwords) have types of their own.
 """
 
@@ -9,6 +9,8 @@ import socket
 import struct
 import time
 from dataclasses import dataclass
+
+from patience import TIMEOUT_S
 
 
 class Zxid(int):
@@ -36,7 +38,7 @@ class Malformed(Exception):
 
 
 NUMBERS = {
-    "bool": ("B", int),  # not ?: a server that says 2 for true is to be noticed
+    "bool": ("B", int),  # not ?: a server that sends 2 for true has to be noticed
     "int": ("i", int),
     "long": ("q", int),
     "zxid": ("q", Zxid),
@@ -44,8 +46,8 @@ NUMBERS = {
     "session": ("q", SessionId),
 }
 
-# A record is its fields in wire order, each `name:kind`.  `kind*` is a vector, `kind%` one whose order
-# means nothing.
+# A record is its fields in wire order, each `name:kind`.  `kind*` is a vector, `kind%` one without an
+# order.
 RECORDS = {
     "": "",
     "ACL": "perms:int scheme:string id:string",
@@ -199,7 +201,7 @@ def decode_multi(cursor):
         result["result"] = decode(RESULTS[result["type"]], cursor)
 
 
-# ---- What a server says ----
+# ---- What a server sends ----
 @dataclass
 class Connected:
     protocol: int
@@ -251,7 +253,7 @@ class Connection:
     """One TCP connection, and which replies are due on it."""
 
     def __init__(self, host, port):
-        self.socket = socket.create_connection((host, port), timeout=10)
+        self.socket = socket.create_connection((host, port), timeout=TIMEOUT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = bytearray()
         self.due = []  # (xid, operation), oldest first
@@ -261,7 +263,7 @@ class Connection:
         try:
             self.socket.sendall(data)
         except OSError:
-            pass  # what the server said before it closed is still to be read
+            pass  # what the server sent before it closed is still to be read
 
     def send_frame(self, payload):
         self.send_bytes(encode_buffer(payload))
@@ -276,10 +278,10 @@ class Connection:
         code = OPERATIONS[operation][0] if code is None else code
         self.send_frame(encode("int", xid) + encode("int", code) + body)
 
-    def receive(self, patience=5.0):
-        """The next thing the server says."""
+    def receive(self, timeout_s=TIMEOUT_S):
+        """The next message of the server."""
         try:
-            return self.interpret(self.receive_frame(time.monotonic() + patience))
+            return self.interpret(self.receive_frame(time.monotonic() + timeout_s))
         except EOFError:
             return Closed()
         except TimeoutError:

@@ -1,6 +1,6 @@
-/* What users do: registers that are read, written and compared, nodes that come and go, nodes that
- * are there for as long as a session, nodes that are added once and for all.  Each operation goes
- * into the histories: those that are to be linearizable, and all. */
+/* What users do: registers that are read, written and compared, nodes that are created and deleted,
+ * ephemeral nodes, and sequential nodes that stay.  All operations go into one history; those that
+ * have to be linearizable also go into another. */
 #include <stdio.h>
 
 #include "load.h"
@@ -17,10 +17,9 @@ void load_add(const struct history_operation *o, bool strong) {
     history_add(&world->weak, o);
 }
 
-/* What the answer says of how it went; false: it certainly did nothing. */
-static bool outcome(struct history_operation *o, const struct call *call) {
+bool load_outcome(struct history_operation *o, const struct call *call) {
     if (!call->done) return true;
-    o->end = (int64_t)call->came;
+    o->end = (int64_t)call->received;
     switch (call->err) {
     case ZK_OK: o->outcome = HISTORY_OK; return true;
     case ZK_NONODE: o->outcome = HISTORY_NO_NODE; return true;
@@ -28,7 +27,7 @@ static bool outcome(struct history_operation *o, const struct call *call) {
     case ZK_BADVERSION: o->outcome = HISTORY_BAD_VERSION; return true;
     case ZK_SESSIONEXPIRED:
     case ZK_SESSIONMOVED: return false;
-    default: violated("user %u: an operation ends with %d", o->client, call->err); return false;
+    default: violated("user %u: an operation fails with %d", o->client, call->err); return false;
     }
 }
 
@@ -52,7 +51,7 @@ struct call *load_delete(struct user *u, const char *path, int64_t version) {
     return user_ask(u, ZK_OP_DELETE, &request);
 }
 
-static struct call *ask_set(struct user *u, const char *path, int64_t value, int64_t version) {
+struct call *load_set(struct user *u, const char *path, int64_t value, int64_t version) {
     char text[24];
     snprintf(text, sizeof text, "%lld", (long long)value);
     struct zk_set_data_request request = {zk_text_of(path), zk_text_of(text), (int32_t)version};
@@ -77,19 +76,20 @@ static uint32_t any_key(struct user *u) { return (uint32_t)rng_below(&u->rng, KE
 
 /* ---- Registers ---- */
 
-static void set_done(struct user *u, struct history_operation *o, const struct call *call) {
+void load_set_done(struct user *u, struct history_operation *o, const struct call *call) {
     struct zk_in in = zk_in_of(call->body.at, call->body.used);
     struct zk_set_data_response response;
-    if (!outcome(o, call)) return;
+    if (!load_outcome(o, call)) return;
     if (o->outcome == HISTORY_OK) {
         cv_assert(zk_read_set_data_response(&in, &response));
-        o->version = u->version[o->key] = response.stat.version;
+        o->version = response.stat.version;
+        if (o->key < KEYS) u->version[o->key] = o->version;
     }
     load_add(o, true);
 }
 
-/* Whoever hears of a write from its writer, and not through the servers, looks at once: a read that
- * is to see all that was written before it has to see that. */
+/* The writer tells other users, outside of the servers, and these read at once: a linearizable read
+ * has to show the write. */
 static void spread(struct user *u, const struct history_operation *o) {
     for (unsigned i = 0; o->outcome == HISTORY_OK && i < world->users; i++) {
         struct user *other = &world->user[i];
@@ -107,18 +107,18 @@ static void write_register(struct user *u, bool compare) {
     o.value = ++world->last_value;
     if (compare) o.expected = u->version[key];
     user_begin(u);
-    struct call *call = ask_set(u, path_of(key, path), o.value, compare ? o.expected : -1);
+    struct call *call = load_set(u, path_of(key, path), o.value, compare ? o.expected : -1);
     user_finish(u);
-    set_done(u, &o, call);
+    load_set_done(u, &o, call);
     spread(u, &o);
 }
 
-static void get_done(struct user *u, struct history_operation *o, const struct call *call,
-                     bool strong) {
+void load_get_done(struct user *u, struct history_operation *o, const struct call *call,
+                   bool strong) {
     struct zk_in in = zk_in_of(call->body.at, call->body.used);
     struct zk_get_data_response response = {0};
     char text[24];
-    if (!call->done || !outcome(o, call)) return;
+    if (!call->done || !load_outcome(o, call)) return;
     if (o->outcome == HISTORY_OK) {
         cv_assert(zk_read_get_data_response(&in, &response));
         snprintf(text, sizeof text, "%.*s", response.data.size, response.data.at);
@@ -126,7 +126,7 @@ static void get_done(struct user *u, struct history_operation *o, const struct c
         o->version = response.stat.version;
         if (o->key < KEYS) u->version[o->key] = o->version;
     }
-    load_add(o, strong || world->fresh);
+    load_add(o, strong || world->linearizable);
 }
 
 static void read_key(struct user *u, uint32_t key, bool strong) {
@@ -137,7 +137,7 @@ static void read_key(struct user *u, uint32_t key, bool strong) {
     if (strong) load_sync(u);
     struct call *call = ask_get(u, path_of(key, path), watch);
     user_finish(u);
-    get_done(u, &o, call, strong);
+    load_get_done(u, &o, call, strong);
 }
 
 static void look_into_rumour(struct user *u) {
@@ -146,7 +146,7 @@ static void look_into_rumour(struct user *u) {
     if (u->socket) read_key(u, key, false);
 }
 
-/* Several at once: writes, and reads behind them that see them. */
+/* Several requests at once: each read shows the write before it. */
 static void write_and_read(struct user *u) {
     char path[PATH_SIZE];
     uint32_t key = any_key(u);
@@ -156,16 +156,16 @@ static void write_and_read(struct user *u) {
     second.value = ++world->last_value;
     path_of(key, path);
     user_begin(u);
-    struct call *calls[] = {ask_set(u, path, first.value, -1), ask_get(u, path, false),
-                            ask_set(u, path, second.value, -1), ask_get(u, path, false)};
+    struct call *calls[] = {load_set(u, path, first.value, -1), ask_get(u, path, false),
+                            load_set(u, path, second.value, -1), ask_get(u, path, false)};
     user_finish(u);
-    set_done(u, &first, calls[0]);
-    get_done(u, &read, calls[1], false);
-    set_done(u, &second, calls[2]);
-    get_done(u, &again, calls[3], false);
+    load_set_done(u, &first, calls[0]);
+    load_get_done(u, &read, calls[1], false);
+    load_set_done(u, &second, calls[2]);
+    load_get_done(u, &again, calls[3], false);
 }
 
-/* ---- Nodes that come and go ---- */
+/* ---- Nodes that are created and deleted ---- */
 
 static void create_register(struct user *u, uint32_t key) {
     char path[PATH_SIZE];
@@ -174,7 +174,7 @@ static void create_register(struct user *u, uint32_t key) {
     user_begin(u);
     struct call *call = load_create(u, path_of(key, path), o.value, ZK_PERSISTENT);
     user_finish(u);
-    if (outcome(&o, call)) load_add(&o, true);
+    if (load_outcome(&o, call)) load_add(&o, true);
 }
 
 static void delete_register(struct user *u) {
@@ -185,17 +185,17 @@ static void delete_register(struct user *u) {
     user_begin(u);
     struct call *call = load_delete(u, path_of(key, path), o.expected);
     user_finish(u);
-    if (outcome(&o, call)) load_add(&o, true);
+    if (load_outcome(&o, call)) load_add(&o, true);
 }
 
-static void come_or_go(struct user *u) {
+static void create_or_delete(struct user *u) {
     if (rng_chance(&u->rng, 0.7))
         create_register(u, any_key(u));
     else
         delete_register(u);
 }
 
-/* ---- Nodes that are there for as long as a session ---- */
+/* ---- Ephemeral nodes ---- */
 
 static void create_ephemeral(struct user *u) {
     char path[PATH_SIZE];
@@ -204,7 +204,7 @@ static void create_ephemeral(struct user *u) {
     user_begin(u);
     struct call *call = load_create(u, path_of(o.key, path), o.value, ZK_EPHEMERAL);
     user_finish(u);
-    if (!outcome(&o, call)) return;
+    if (!load_outcome(&o, call)) return;
     load_add(&o, true);
     if (o.outcome == HISTORY_OK) u->ephemeral = HAS;
     if (o.outcome == HISTORY_UNKNOWN) u->ephemeral = MAY_HAVE;
@@ -216,7 +216,7 @@ static void delete_ephemeral(struct user *u) {
     user_begin(u);
     struct call *call = load_delete(u, path_of(o.key, path), -1);
     user_finish(u);
-    if (!outcome(&o, call)) return;
+    if (!load_outcome(&o, call)) return;
     load_add(&o, true);
     u->ephemeral = o.outcome == HISTORY_UNKNOWN ? MAY_HAVE : HAS_NOT;
 }
@@ -246,7 +246,7 @@ void load_session_ended(struct user *u, nanos since, nanos until) {
     lock_session_ended(u, since, until);
 }
 
-/* ---- Nodes that are added once and for all ---- */
+/* ---- Sequential nodes that stay ---- */
 
 static void add_node(struct user *u) {
     struct world *w = world;
@@ -258,7 +258,7 @@ static void add_node(struct user *u) {
     user_finish(u);
     if (call->done && call->err == ZK_OK) w->addition[number].acknowledged = true;
     if (call->done && call->err && call->err != ZK_SESSIONEXPIRED && call->err != ZK_SESSIONMOVED)
-        violated("user %u: adding a node ends with %d", u->number, call->err);
+        violated("user %u: adding a node fails with %d", u->number, call->err);
 }
 
 /* ---- Sessions ---- */
@@ -272,18 +272,18 @@ static void close_session(struct user *u) {
     user_finish(u);
     bool done = call->done && (call->err == ZK_OK || call->err == ZK_SESSIONEXPIRED);
     if (!done) record->abandoned = true;
-    load_session_ended(u, done && call->err == ZK_OK ? asked : u->alive, done ? call->came : 0);
+    load_session_ended(u, done && call->err == ZK_OK ? asked : u->alive, done ? call->received : 0);
     user_forget(u);
 }
 
-/* It dies, and another takes its place. */
+/* The client is gone without a close, and starts again with a new session. */
 static void abandon_session(struct user *u) {
     session_record(u->session)->abandoned = true;
     load_session_ended(u, u->alive, 0);
     user_forget(u);
 }
 
-/* It is not heard for about as long as its session lasts. */
+/* It is disconnected for about as long as its session's timeout. */
 static void be_away(struct user *u) {
     nanos length = (nanos)u->timeout_ms * MS;
     user_disconnect(u);
@@ -292,9 +292,9 @@ static void be_away(struct user *u) {
 
 /* ---- All of it ---- */
 
-static void found(struct user *u) {
-    static const char *const paths[] = {"/q", "/lock", "/e"};
-    for (unsigned i = 0; i < 3 && !world->over;) {
+static void create_parents(struct user *u) {
+    static const char *const paths[] = {"/q", "/lock", "/e", "/m", "/s", "/t", "/c"};
+    for (unsigned i = 0; i < sizeof paths / sizeof *paths && !world->over;) {
         if (!user_connect(u)) return;
         user_begin(u);
         struct call *call = load_create(u, paths[i], 0, ZK_PERSISTENT);
@@ -310,27 +310,33 @@ static void read_any(struct user *u) { read_key(u, any_key(u), false); }
 static const struct {
     unsigned weight;
     void (*act)(struct user *user);
+    enum kind kind; /* of worlds in which it happens */
 } acts[] = {
-    {15, write_any},        {15, write_compared}, {15, read_new}, {20, read_any},
-    {8, write_and_read},    {12, come_or_go},     {10, add_node}, {8, look_after_ephemeral},
-    {5, look_at_ephemeral}, {12, lock_cycle},     {2, be_away},   {1, close_session},
-    {1, abandon_session},
+    {15, write_any, KINDS},        {15, write_compared, KINDS},
+    {15, read_new, KINDS},         {20, read_any, KINDS},
+    {8, write_and_read, KINDS},    {12, create_or_delete, KINDS},
+    {10, add_node, KINDS},         {8, look_after_ephemeral, KINDS},
+    {5, look_at_ephemeral, KINDS}, {12, lock_cycle, KINDS},
+    {2, be_away, KINDS},           {1, close_session, KINDS},
+    {1, abandon_session, KINDS},   {25, multi_act, KIND_MULTI},
+    {15, guard_act, KIND_GUARD},   {25, lasting_act, KIND_LASTING},
+    {20, ttl_act, KIND_TTL},
 };
+
+static unsigned weight_of(size_t act) {
+    return acts[act].kind == KINDS || world_has(acts[act].kind) ? acts[act].weight : 0;
+}
 
 static void act(struct user *u) {
     unsigned total = 0;
-    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) total += acts[i].weight;
+    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) total += weight_of(i);
     uint64_t chosen = rng_below(&u->rng, total);
-    for (size_t i = 0; i < sizeof acts / sizeof *acts; i++) {
-        if (chosen < acts[i].weight) {
-            acts[i].act(u);
-            return;
-        }
-        chosen -= acts[i].weight;
-    }
+    size_t at = 0;
+    for (; chosen >= weight_of(at); at++) chosen -= weight_of(at);
+    acts[at].act(u);
 }
 
-/* When all is well again everybody gets through, and sees what everybody sees. */
+/* When the faults have ended every user is served, and all of them read the same. */
 static void finish(struct user *u) {
     for (uint32_t key = 0; key < KEYS && !*world->violation;) {
         if (!user_connect(u)) return;
@@ -350,7 +356,7 @@ static void finish(struct user *u) {
 void load_run(void *context) {
     struct user *u = context;
     task_sleep(random_time(&u->rng, 0, SECOND));
-    found(u);
+    create_parents(u);
     while (!world->healed && !*world->violation) {
         if (!user_connect(u)) break;
         act(u);

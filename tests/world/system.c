@@ -1,14 +1,14 @@
-/* What servers ask of the system: clocks, random numbers, processes.  And where the judges look in
- * as things happen. */
+/* What servers get from the system: clocks, random numbers, processes.  And hooks for the judges.
+ */
 #include <errno.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "service/log/transfer.h"
 #include "world.h"
 
 int __real_clock_gettime(clockid_t clock, struct timespec *time);
@@ -17,16 +17,18 @@ _Noreturn void __real__exit(int status);
 int __real_fork(void);
 int __real_waitpid(int process, int *status, int options);
 int __real_flock(int fd, int operation);
-void __real_server_say(const char *level, const char *format, ...);
-void __real_commit_expire(struct server *server, uint32_t place);
-void __real_commit_apply(struct server *server, const struct raft_entry *entry);
+long __real_sending_read(const struct sending *sending, uint64_t offset, void *bytes, size_t max);
+long __wrap_sending_read(const struct sending *sending, uint64_t offset, void *bytes, size_t max);
+void __real_propose_expiry(struct server *server, uint32_t slot);
+enum ensemble_applied __real_apply_entry(struct server *server, const struct raft_entry *entry);
 
-/* ---- Clocks: of each machine its own ---- */
+/* ---- Clocks: each machine has its own ---- */
 
 int __wrap_clock_gettime(clockid_t clock, struct timespec *time) {
     const struct machine *m = machine_now();
     if (!m) return __real_clock_gettime(clock, time);
-    uint64_t at = world->now + m->clock_offset;
+    uint64_t at = machine_boottime(m);
+    if (clock == CLOCK_MONOTONIC) at = machine_monotonic(m);
     if (clock == CLOCK_REALTIME)
         at = (uint64_t)((int64_t)(world->now + 1700000000 * SECOND) + m->skew_ms * (int64_t)MS);
     *time = (struct timespec){(time_t)(at / SECOND), (long)(at % SECOND)};
@@ -41,6 +43,12 @@ ssize_t __wrap_getrandom(void *bytes, size_t size, unsigned flags) {
     return (ssize_t)size;
 }
 
+/* Of the machine that simulates. */
+uint64_t __wrap_memory_limit(int32_t set_mib, const char *groups, const char *root) {
+    (void)set_mib, (void)groups, (void)root;
+    return 0;
+}
+
 /* ---- Processes ---- */
 
 void __wrap__exit(int status) {
@@ -48,16 +56,16 @@ void __wrap__exit(int status) {
     __real__exit(status);
 }
 
-static void child_ended(void *context, uint64_t life) {
+static void child_ended(void *context, uint64_t incarnation) {
     struct machine *m = context;
-    if (m->life != life) return;
+    if (m->incarnation != incarnation) return;
     m->child_done = true;
     disk_wrap_child_done(m);
     world->coverage.snapshots++;
     machine_signal(m, SIGCHLD);
 }
 
-/* The child does its work at once, and the server hears of its end later. */
+/* The child runs to its end at once; the server gets its SIGCHLD later. */
 int __wrap_fork(void) {
     struct machine *m = machine_now();
     fflush(stdout);
@@ -68,9 +76,10 @@ int __wrap_fork(void) {
         return 0;
     }
     cv_assert(__real_waitpid(process, &m->child_status, 0) == process);
-    m->child = 1000 + (int)m->life;
+    m->child = 1000 + (int)m->incarnation;
     m->child_done = false;
-    call_at(world->now + random_time(&world->random, 2 * MS, 300 * MS), child_ended, m, m->life);
+    call_at(world->now + random_time(&world->random, 2 * MS, 300 * MS), child_ended, m,
+            m->incarnation);
     return m->child;
 }
 
@@ -85,41 +94,58 @@ int __wrap_waitpid(int process, int *status, int options) {
 
 int __wrap_flock(int fd, int operation) { return machine_now() ? 0 : __real_flock(fd, operation); }
 
-/* ---- What is said, and what is decided ---- */
+/* ---- Snapshots on their way ---- */
 
-void __wrap_server_say(const char *level, const char *format, ...) {
-    char text[512], who[16];
-    va_list arguments;
-    if (strncmp(format, "a snapshot has come", 19) == 0) world->coverage.installs++;
-    if (!world->tracing) return;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
+long __wrap_sending_read(const struct sending *sending, uint64_t offset, void *bytes, size_t max) {
+    if (world->chunk && world->chunk < max) max = world->chunk;
+    world->coverage.chunks += offset > 0;
+    return __real_sending_read(sending, offset, bytes, max);
+}
+
+/* ---- Hooks: log lines, expiries, applied entries ---- */
+
+void __wrap_logger_write(enum logger_level level, const char *message,
+                         const struct logger_field *fields, size_t count) {
+    char line[LOGGER_LINE_MAX], who[16];
+    if (strcmp(message, "a snapshot of the leader was installed") == 0) world->coverage.installs++;
+    if (strcmp(message, "the change of the members is complete") == 0) world->coverage.changes++;
+    if (strcmp(message, "a server gets entries from the log on disk") == 0)
+        world->coverage.catch_ups++;
+    if (strstr(message, "asks the others for what it has lost")) world->coverage.mendings++;
+    if (strstr(message, "the damaged files are mended")) world->coverage.mended_logs++;
+    if (strstr(message, "takes the place of what is damaged")) world->coverage.mended_snapshots++;
+    if (strstr(message, "that this one has lost, so it follows")) world->coverage.given_up++;
+    if (strstr(message, "another one is dialed beside it")) world->coverage.redials++;
+    if (!world->tracing || level > LOGGER_INFO) return;
+    logger_describe(line, message, fields, count);
     snprintf(who, sizeof who, "s%u", machine_now() ? machine_now()->number : 0);
-    say(who, "%s: %s", level, text);
+    trace(who, "%s: %s", logger_level_name(level), line);
 }
 
-void __wrap_commit_expire(struct server *server, uint32_t place) {
-    judge_expiry(server, place);
-    __real_commit_expire(server, place);
+void __wrap_propose_expiry(struct server *server, uint32_t slot) {
+    judge_expiry(server, slot);
+    __real_propose_expiry(server, slot);
 }
 
-/* The session that an entry would end by a leader's decision; NULL: none. */
-static struct session_record *to_be_ended(const struct server *s, const struct raft_entry *raw,
-                                          unsigned *by) {
+/* The session that an entry would expire; NULL: none. */
+static struct session_record *to_be_expired(const struct server *s, const struct raft_entry *raw,
+                                            unsigned *by) {
     struct tree_entry entry;
     struct zk_in in = zk_in_of(raw->bytes, raw->size);
     if (!tree_read_entry(&in, &entry) || entry.op != ZK_OP_CLOSE_SESSION) return NULL;
     if (!(entry.rules & TREE_EXPIRES) || !session_find(&s->tree, entry.session)) return NULL;
     struct session_record *record = session_record(entry.session);
-    *by = tree_server_of(entry.life);
+    *by = tree_server_of(entry.incarnation);
     return record && !record->ended ? record : NULL;
 }
 
-void __wrap_commit_apply(struct server *server, const struct raft_entry *entry) {
+enum ensemble_applied __wrap_apply_entry(struct server *server, const struct raft_entry *entry) {
     unsigned by;
-    struct session_record *record = to_be_ended(server, entry, &by);
-    __real_commit_apply(server, entry);
+    struct session_record *record = to_be_expired(server, entry, &by);
+    enum ensemble_applied applied = __real_apply_entry(server, entry);
+    if (applied == ENSEMBLE_UNFINISHED) world->coverage.unfinished++;
+    if (applied != ENSEMBLE_APPLIED) return applied;
     if (record && !session_find(&server->tree, record->id)) judge_end(record, entry->term, by);
     judge_applied(server, entry);
+    return applied;
 }

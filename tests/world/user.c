@@ -3,8 +3,8 @@
 
 #include "world.h"
 
-#define PING_AFTER(U) ((nanos)(U)->timeout_ms * MS / 3)
-#define PATIENCE(U)   ((nanos)(U)->timeout_ms * MS * 2 / 3)
+#define PING_AFTER(U)   ((nanos)(U)->timeout_ms * MS / 3)
+#define READ_TIMEOUT(U) ((nanos)(U)->timeout_ms * MS * 2 / 3)
 
 static const char *name_of(const struct user *u) {
     static char name[8];
@@ -22,10 +22,11 @@ static bool is_lost(const struct user *u) {
 }
 
 void user_disconnect(struct user *u) {
-    if (u->socket) say(name_of(u), "is disconnected from s%d", u->server);
+    if (u->socket) trace(name_of(u), "is disconnected from s%d", u->server);
     if (u->socket) wire_close(u->socket);
     u->socket = NULL;
     u->attached = false;
+    lasting_lost(u);
     u->in.used = u->out.used = 0;
 }
 
@@ -34,7 +35,7 @@ static void flush(struct user *u) {
     size_t sent = wire_send(u->socket, u->out.at, u->out.used);
     memmove(u->out.at, u->out.at + sent, u->out.used - sent);
     u->out.used -= sent;
-    u->said = world->now;
+    u->sent = world->now;
 }
 
 static void receive(struct user *u) {
@@ -62,15 +63,15 @@ void user_unwatch(struct user *u, const char *path) {
 }
 
 static void add_watch(struct user *u, const char *path, int64_t seen) {
-    struct user_watch *place = find_watch(u, path);
-    for (unsigned i = 0; !place && i < WATCHES_MAX; i++)
-        if (!u->watch[i].set) place = &u->watch[i];
-    if (!place) return;
-    *place = (struct user_watch){.seen = seen, .set = true};
-    snprintf(place->path, sizeof place->path, "%s", path);
+    struct user_watch *slot = find_watch(u, path);
+    for (unsigned i = 0; !slot && i < WATCHES_MAX; i++)
+        if (!u->watch[i].set) slot = &u->watch[i];
+    if (!slot) return;
+    *slot = (struct user_watch){.seen = seen, .set = true};
+    snprintf(slot->path, sizeof slot->path, "%s", path);
 }
 
-/* Who watches and sees that something has changed has been told of that before. */
+/* A user that watches a node gets the event before it can read the change. */
 static void look_answered(struct user *u, const struct call *call) {
     struct zk_in in = zk_in_of(call->body.at, call->body.used);
     struct zk_get_data_response data = {0};
@@ -81,7 +82,7 @@ static void look_answered(struct user *u, const struct call *call) {
     cv_assert(good);
     int64_t changed_at = call->op == ZK_OP_EXISTS ? exists.stat.mzxid : data.stat.mzxid;
     if (watch && watch->seen != changed_at)
-        violated("user %u sees %s as of zxid 0x%llx, and was not told that it had changed "
+        violated("user %u reads %s as of zxid 0x%llx, without an event for the change "
                  "since 0x%llx",
                  u->number, call->path, (unsigned long long)changed_at,
                  (unsigned long long)watch->seen);
@@ -91,11 +92,12 @@ static void look_answered(struct user *u, const struct call *call) {
 static void event_came(struct user *u, struct zk_in *frame) {
     struct zk_watcher_event event;
     if (!zk_read_watcher_event(frame, &event)) {
-        violated("user %u is sent what is no event", u->number);
+        violated("user %u receives a malformed event", u->number);
         return;
     }
-    say(name_of(u), "event %d of %.*s", event.type, event.path.size, event.path.at);
+    trace(name_of(u), "event %d of %.*s", event.type, event.path.size, event.path.at);
     world->coverage.events++;
+    lasting_event(u, event.type, event.path);
     for (unsigned i = 0; i < WATCHES_MAX; i++) {
         struct user_watch *w = &u->watch[i];
         if (!w->set || !zk_text_equal(zk_text_of(w->path), event.path)) continue;
@@ -114,21 +116,23 @@ static bool goes_through_log(int32_t op) {
 static void reply_came(struct user *u, const struct zk_reply_header *header, struct zk_in *frame) {
     struct call *call = &u->call[u->answered];
     if (u->answered == u->calls || call->xid != header->xid) {
-        violated("user %u is answered %d out of turn", u->number, header->xid);
+        violated("user %u gets the reply to %d out of order", u->number, header->xid);
         return;
     }
-    if (header->zxid < u->zxid)
+    bool is_of_tree = call->op != ZK_OP_AUTH;
+    if (is_of_tree && header->zxid < u->zxid)
         violated("user %u goes back from zxid 0x%llx to 0x%llx", u->number,
                  (unsigned long long)u->zxid, (unsigned long long)header->zxid);
-    u->zxid = header->zxid;
+    if (is_of_tree) u->zxid = header->zxid;
     u->answered++;
-    say(name_of(u), "%s %d is answered %d, zxid 0x%llx", zk_op_of(call->op)->name, call->xid,
-        header->err, (unsigned long long)header->zxid);
+    trace(name_of(u), "%s %d is answered %d, zxid 0x%llx", zk_op_of(call->op)->name, call->xid,
+          header->err, (unsigned long long)header->zxid);
     call->done = true;
-    call->came = world->now;
+    call->received = world->now;
     call->err = header->err;
     bytes_add(&call->body, frame->at, zk_left(frame));
     if (*call->path) look_answered(u, call);
+    if (call->lasting) lasting_answered(u, call);
     bool refused = header->err == ZK_SESSIONEXPIRED || header->err == ZK_SESSIONMOVED;
     if (goes_through_log(call->op) && !refused && call->sent > u->alive) u->alive = call->sent;
 }
@@ -138,13 +142,15 @@ static void take_frames(struct user *u) {
     struct zk_reply_header header;
     while (zk_next_frame(&received, 1 << 24, &frame) == 1) {
         if (!zk_read_reply_header(&frame, &header)) {
-            violated("user %u is sent what is no reply", u->number);
+            violated("user %u receives a malformed reply", u->number);
             return;
         }
         if (header.xid == ZK_XID_EVENT)
             event_came(u, &frame);
         else if (header.xid != ZK_XID_PING)
             reply_came(u, &header, &frame);
+        else
+            judge_ping(u);
     }
     size_t taken = u->in.used - zk_left(&received);
     memmove(u->in.at, u->in.at + taken, u->in.used - taken);
@@ -156,7 +162,11 @@ static void take_frames(struct user *u) {
 static void write_request(struct user *u, int32_t xid, int32_t op, const void *record) {
     size_t frame = zk_frame_begin(&u->out);
     zk_write_request_header(&u->out, &(struct zk_request_header){xid, op});
-    if (record) zk_op_of(op)->request->write(&u->out, record);
+    const struct bytes *body = op == ZK_OP_MULTI || op == ZK_OP_MULTI_READ ? record : NULL;
+    if (body)
+        bytes_add(&u->out, body->at, body->used);
+    else if (record)
+        zk_op_of(op)->request->write(&u->out, record);
     zk_frame_end(&u->out, frame);
 }
 
@@ -170,41 +180,43 @@ struct call *user_ask(struct user *u, int32_t op, const void *record) {
     cv_assert(u->calls < CALLS_MAX);
     struct call *call = &u->call[u->calls++];
     *call = (struct call){.xid = ++u->xid, .op = op, .sent = world->now};
-    if (op == ZK_OP_SET_WATCHES) call->xid = ZK_XID_SET_WATCHES;
-    say(name_of(u), "asks s%d: %s %d", u->server, zk_op_of(op)->name, call->xid);
+    if (op == ZK_OP_AUTH) call->xid = ZK_XID_AUTH;
+    if (op == ZK_OP_SET_WATCHES || op == ZK_OP_SET_WATCHES2) call->xid = ZK_XID_SET_WATCHES;
+    trace(name_of(u), "asks s%d: %s %d", u->server, zk_op_of(op)->name, call->xid);
     if (u->socket) write_request(u, call->xid, op, record);
     world->coverage.operations++;
     return call;
 }
 
 struct call *user_look(struct user *u, int32_t op, const char *path, bool watch) {
-    struct zk_exists_request request = {zk_text_of(path), watch}; /* as that of a getData */
+    struct zk_exists_request request = {zk_text_of(path), watch}; /* getData has the same record */
     struct call *call = user_ask(u, op, &request);
     snprintf(call->path, sizeof call->path, "%s", path);
     call->watch = watch;
     return call;
 }
 
-/* Until then, or until all answers are here; false: the connection is lost. */
+/* Waits until then, or for all answers; false: the connection is lost. */
 static bool attend(struct user *u, nanos until, bool for_answers) {
     for (;;) {
         flush(u);
         receive(u);
         take_frames(u);
         if (for_answers && u->answered == u->calls) return true;
-        bool is_silent = world->now - u->heard >= PATIENCE(u) && u->said > u->heard;
-        if (is_lost(u) || is_silent || *world->violation) {
+        bool timed_out = world->now - u->heard >= READ_TIMEOUT(u) && u->sent > u->heard;
+        if (is_lost(u) || timed_out || *world->violation) {
             user_disconnect(u);
             return false;
         }
         if (world->now >= until || (!for_answers && u->rumour)) return true;
-        if (world->now - u->said >= PING_AFTER(u)) {
+        if (world->now - u->sent >= PING_AFTER(u)) {
             write_request(u, ZK_XID_PING, ZK_OP_PING, NULL);
+            u->ping_sent[u->pings++ % PINGS_MAX] = world->now;
             continue;
         }
-        nanos ping = u->said + PING_AFTER(u), silence = u->heard + PATIENCE(u), next = until;
+        nanos ping = u->sent + PING_AFTER(u), timeout = u->heard + READ_TIMEOUT(u), next = until;
         if (ping < next) next = ping;
-        if (u->said > u->heard && silence < next) next = silence;
+        if (u->sent > u->heard && timeout < next) next = timeout;
         task_wait(next > world->now ? next : world->now + MS);
     }
 }
@@ -250,9 +262,9 @@ void user_forget(struct user *u) {
 static void refused(struct user *u) {
     const struct session_record *record = session_record(u->session);
     if (u->session && !(record && (record->expired || record->closed)))
-        violated("user %u is told that session 0x%llx is over, which nobody has ended", u->number,
-                 (unsigned long long)u->session);
-    say(name_of(u), "its session is over");
+        violated("user %u is refused session 0x%llx, which was neither closed nor expired",
+                 u->number, (unsigned long long)u->session);
+    trace(name_of(u), "its session has ended");
     if (u->session) load_session_ended(u, u->alive, world->now);
     user_forget(u);
 }
@@ -274,8 +286,8 @@ static void accepted(struct user *u, const struct zk_connect_response *r, nanos 
     record->timeout_ms = u->timeout_ms;
     judge_attached(record);
     world->coverage.moves += !is_new;
-    say(name_of(u), "%s session 0x%llx at s%d", is_new ? "has" : "goes on with",
-        (unsigned long long)u->session, u->server);
+    trace(name_of(u), "%s session 0x%llx at s%d", is_new ? "has" : "goes on with",
+          (unsigned long long)u->session, u->server);
 }
 
 /* Waits for the answer to the handshake. */
@@ -287,7 +299,7 @@ static bool shake_hands(struct user *u) {
                                          .read_only = 0};
     struct zk_connect_response response;
     struct zk_in received, frame;
-    nanos asked = world->now, until = asked + PATIENCE(u);
+    nanos asked = world->now, until = asked + READ_TIMEOUT(u);
     size_t begin = zk_frame_begin(&u->out);
     zk_write_connect_request(&u->out, &request);
     zk_frame_end(&u->out, begin);
@@ -300,7 +312,7 @@ static bool shake_hands(struct user *u) {
         task_wait(until);
     } while (true);
     if (!zk_read_connect_response(&frame, &response)) {
-        violated("user %u is sent what is no answer to a handshake", u->number);
+        violated("user %u receives a malformed answer to a handshake", u->number);
         return false;
     }
     if (response.session_id)
@@ -312,18 +324,22 @@ static bool shake_hands(struct user *u) {
 }
 
 static bool dial(struct user *u) {
-    u->server = 1 + (int)rng_below(&u->rng, world->servers);
+    for (unsigned tries = 0; tries < 50; tries++) {
+        u->server = 1 + (int)rng_below(&u->rng, world->servers);
+        if (may_serve(&world->machine[u->server])) break;
+    }
     u->socket = wire_connect(u->host, u->server - 1, CLIENT_PORT);
     u->socket->owner = u->task;
     u->socket->changed = changed;
-    u->heard = u->said = world->now;
-    nanos until = world->now + PATIENCE(u) / 2;
+    u->heard = u->sent = world->now;
+    u->pings = u->pings_answered = 0;
+    nanos until = world->now + READ_TIMEOUT(u) / 2;
     while (u->socket->state == SOCKET_CONNECTING && !u->socket->error && world->now < until)
         task_wait(until);
     return u->socket->state == SOCKET_OPEN && shake_hands(u);
 }
 
-/* What it watched it goes on watching, and is told what it has missed. */
+/* Sets its watches again; events tell what it has missed. */
 static bool watch_again(struct user *u) {
     struct bytes paths = {0};
     int32_t count = 0;
@@ -339,7 +355,7 @@ static bool watch_again(struct user *u) {
         user_begin(u);
         user_ask(u, ZK_OP_SET_WATCHES, &request);
         good = user_finish(u);
-        if (good && u->call[0].err) violated("user %u may not watch again", u->number);
+        if (good && u->call[0].err) violated("user %u cannot set its watches again", u->number);
     }
     bytes_close(&paths);
     return good;
@@ -349,7 +365,8 @@ bool user_connect(struct user *u) {
     while (is_lost(u)) {
         user_disconnect(u);
         if (world->over || *world->violation) return false;
-        if (dial(u) && watch_again(u)) return true;
+        if (dial(u) && (!world_has(KIND_GUARD) || guard_authenticate(u)) && watch_again(u))
+            return true;
         user_disconnect(u);
         task_sleep(random_time(&u->rng, 10 * MS, 300 * MS));
     }

@@ -58,11 +58,10 @@ void uv_walk(uv_loop_t *loop, uv_walk_cb walk_cb, void *context) {
 
 /* ---- Timers ---- */
 
-uint64_t uv_hrtime(void) { return world->now + (machine_now() ? machine_now()->clock_offset : 0); }
+uint64_t uv_hrtime(void) { return machine_now() ? machine_monotonic(machine_now()) : world->now; }
 uint64_t uv_now(const uv_loop_t *loop) { return loop->time; }
 
-static nanos offset(const uv_loop_t *loop) { return uv_machine(loop)->clock_offset; }
-void uv_update_time(uv_loop_t *loop) { loop->time = (world->now + offset(loop)) / MS; }
+void uv_update_time(uv_loop_t *loop) { loop->time = machine_monotonic(uv_machine(loop)) / MS; }
 
 int uv_timer_init(uv_loop_t *loop, uv_timer_t *timer) {
     link_handle(loop, (uv_handle_t *)timer, UV_TIMER);
@@ -106,7 +105,7 @@ static void run_timers(uv_loop_t *loop) {
     }
 }
 
-/* ---- Idle, check, signals ---- */
+/* ---- Idle, prepare, check, signals ---- */
 
 int uv_idle_init(uv_loop_t *loop, uv_idle_t *idle) {
     link_handle(loop, (uv_handle_t *)idle, UV_IDLE);
@@ -121,6 +120,17 @@ int uv_idle_start(uv_idle_t *idle, uv_idle_cb call) {
 
 int uv_idle_stop(uv_idle_t *idle) {
     idle->flags &= ~(unsigned)UV_ACTIVE;
+    return 0;
+}
+
+int uv_prepare_init(uv_loop_t *loop, uv_prepare_t *prepare) {
+    link_handle(loop, (uv_handle_t *)prepare, UV_PREPARE);
+    return 0;
+}
+
+int uv_prepare_start(uv_prepare_t *prepare, uv_prepare_cb call) {
+    prepare->prepare_cb = call;
+    prepare->flags |= UV_ACTIVE;
     return 0;
 }
 
@@ -153,6 +163,14 @@ static bool any_idle(const uv_loop_t *loop) {
     return false;
 }
 
+static void run_prepares(uv_loop_t *loop) {
+    for (uv_handle_t *h = loop->handle_queue[0], *next; h; h = next) {
+        next = h->handle_queue[0];
+        if (h->type == UV_PREPARE && uv_is_active(h))
+            ((uv_prepare_t *)h)->prepare_cb((uv_prepare_t *)h);
+    }
+}
+
 static void run_checks(uv_loop_t *loop) {
     for (uv_handle_t *h = loop->handle_queue[0], *next; h; h = next) {
         next = h->handle_queue[0];
@@ -160,33 +178,42 @@ static void run_checks(uv_loop_t *loop) {
     }
 }
 
-/* ---- Work: the thread is a task of its own ---- */
+/* ---- Work: a thread is a task of its own ---- */
 
 static void do_work(void *context) {
-    struct machine *m = context;
-    m->work->work_cb(m->work);
-    m->work_done = true;
-    m->worker = NULL;
+    uv_work_t *work = context;
+    struct machine *m = uv_machine(work->loop);
+    bool late = rng_chance(&world->random, 0.05);
+    task_sleep(random_time(&world->random, 0, late ? 500 * MS : 200 * US));
+    work->work_cb(work);
+    for (unsigned i = 0; i < m->works; i++)
+        if (m->work[i].of == work) m->work[i].done = true;
     task_wake(m->task);
 }
 
 int uv_queue_work(uv_loop_t *loop, uv_work_t *work, uv_work_cb work_cb, uv_after_work_cb after) {
     struct machine *m = uv_machine(loop);
-    cv_assert(!m->work);
+    cv_assert(m->works < WORKS_MAX);
     work->loop = loop;
     work->work_cb = work_cb;
     work->after_work_cb = after;
-    m->work = work;
-    m->work_done = false;
-    m->worker = task_start(m, do_work, m);
+    m->work[m->works] = (struct work){.of = work, .task = task_start(m, do_work, work)};
+    m->works++;
     return 0;
 }
 
+static unsigned finished_work(const struct machine *m) {
+    unsigned i = 0;
+    while (i < m->works && !m->work[i].done) i++;
+    return i;
+}
+
 static void finish_work(struct machine *m) {
-    uv_work_t *work = m->work;
-    if (!work || !m->work_done) return;
-    m->work = NULL;
-    work->after_work_cb(work, 0);
+    for (unsigned i; (i = finished_work(m)) < m->works;) {
+        uv_work_t *work = m->work[i].of;
+        memmove(&m->work[i], &m->work[i + 1], (--m->works - i) * sizeof *m->work);
+        work->after_work_cb(work, 0);
+    }
 }
 
 /* ---- The loop ---- */
@@ -212,9 +239,9 @@ static bool is_ready(uv_handle_t *handle) {
     return handle->type == UV_TCP && uv_tcp_is_ready((uv_tcp_t *)handle);
 }
 
-static unsigned ready_handles(const uv_loop_t *loop, uv_handle_t **list, unsigned most) {
+static unsigned ready_handles(const uv_loop_t *loop, uv_handle_t **list, unsigned max) {
     unsigned count = 0;
-    for (uv_handle_t *h = loop->handle_queue[0]; h && count < most; h = h->handle_queue[0])
+    for (uv_handle_t *h = loop->handle_queue[0]; h && count < max; h = h->handle_queue[0])
         if (is_ready(h)) list[count++] = h;
     return count;
 }
@@ -230,7 +257,7 @@ static void dispatch(uv_handle_t *handle) {
     }
 }
 
-/* Whoever is ready is dealt with in any order, and has to be there still when it is its turn. */
+/* Ready handles are dispatched in any order; one that is closed meanwhile is skipped. */
 static void poll_once(uv_loop_t *loop) {
     uv_handle_t *list[64];
     for (unsigned count = ready_handles(loop, list, 64); count; count--) {
@@ -244,17 +271,21 @@ static void poll_once(uv_loop_t *loop) {
         }
     }
     finish_work(uv_machine(loop));
+    if (*uv_machine(loop)->order.verb) members_obey(uv_machine(loop));
 }
 
 static void poll(uv_loop_t *loop) {
     struct machine *m = uv_machine(loop);
     uv_handle_t *any;
     bool wait = !any_idle(loop) && !loop->closing_handles;
-    while (wait && !ready_handles(loop, &any, 1) && !(m->work && m->work_done)) {
+    while (wait && !ready_handles(loop, &any, 1) && finished_work(m) == m->works &&
+           !*m->order.verb) {
         const uv_timer_t *timer = next_timer(loop);
-        nanos until = timer ? timer->timeout * MS - offset(loop) : NEVER;
+        nanos until = timer ? machine_when(m, timer->timeout * MS) : NEVER;
         if (until <= world->now) break;
+        nanos begun = machine_monotonic(m);
         task_wait(until);
+        m->waited += machine_monotonic(m) - begun;
     }
     uv_update_time(loop);
     poll_once(loop);
@@ -273,7 +304,7 @@ static void run_closing(uv_loop_t *loop) {
 }
 
 static bool is_alive(const uv_loop_t *loop) {
-    if (loop->closing_handles || uv_machine(loop)->work) return true;
+    if (loop->closing_handles || uv_machine(loop)->works) return true;
     for (uv_handle_t *h = loop->handle_queue[0]; h; h = h->handle_queue[0])
         if (uv_is_active(h)) return true;
     return false;
@@ -284,15 +315,21 @@ int uv_run(uv_loop_t *loop, uv_run_mode mode) {
     while (is_alive(loop)) {
         uv_update_time(loop);
         run_timers(loop);
+        run_prepares(loop);
         poll(loop);
         run_checks(loop);
         run_closing(loop);
-        task_sleep(random_time(&world->random, 2 * US, 30 * US)); /* all that has taken time */
+        task_sleep(random_time(&world->random, 2 * US, 30 * US)); /* the time of one iteration */
     }
     return 0;
 }
 
 /* ---- Odds and ends ---- */
+
+int uv_loop_configure(uv_loop_t *loop, uv_loop_option option, ...) {
+    return (void)loop, (void)option, 0;
+}
+uint64_t uv_metrics_idle_time(uv_loop_t *loop) { return uv_machine(loop)->waited; }
 
 uv_buf_t uv_buf_init(char *base, unsigned size) { return (uv_buf_t){.base = base, .len = size}; }
 const char *uv_strerror(int error) { return strerror(-error); }
@@ -312,7 +349,7 @@ int uv_ip_name(const struct sockaddr *address, char *to, size_t size) {
     return inet_ntop(AF_INET, &four->sin_addr, to, (socklen_t)size) ? 0 : UV_EINVAL;
 }
 
-/* All hosts have addresses. */
+/* No name is resolved: all hosts have addresses. */
 int uv_getaddrinfo(uv_loop_t *loop, uv_getaddrinfo_t *request, uv_getaddrinfo_cb call,
                    const char *node, const char *service, const struct addrinfo *hints) {
     (void)loop, (void)request, (void)call, (void)node, (void)service, (void)hints;
@@ -322,7 +359,7 @@ void uv_freeaddrinfo(struct addrinfo *found) { (void)found; }
 int uv_cancel(uv_req_t *request) { return (void)request, UV_EBUSY; }
 int uv_fileno(const uv_handle_t *handle, uv_os_fd_t *fd) { return (void)handle, *fd = -1, 0; }
 
-/* What only pages for people ask for. */
+/* For HTTP, which is off. */
 int uv_poll_init(uv_loop_t *loop, uv_poll_t *poll, int fd) {
     return (void)loop, (void)poll, (void)fd, UV_ENOSYS;
 }

@@ -11,7 +11,7 @@ void uv_begin_handle(uv_loop_t *loop, uv_handle_t *handle, uv_handle_type type);
 
 bool uv_tcp_is_ready(const uv_tcp_t *tcp);
 void uv_tcp_dispatch(uv_tcp_t *tcp);
-void uv_tcp_shut(uv_tcp_t *tcp);   /* its owner closes it */
-void uv_tcp_cancel(uv_tcp_t *tcp); /* whoever waits for it is told */
+void uv_tcp_shut(uv_tcp_t *tcp);   /* its handle is closed */
+void uv_tcp_cancel(uv_tcp_t *tcp); /* its requests end with UV_ECANCELED */
 
 #endif

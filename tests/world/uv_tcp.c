@@ -2,8 +2,9 @@
 #include <arpa/inet.h>
 
 #include "uv_parts.h"
+#include "wire/net/stream.h"
 
-/* A connected stream's socket, the write that is not done, and how much of it is. */
+/* The socket of a stream, and the write that is under way. */
 static struct socket *socket_of(const uv_tcp_t *tcp) { return tcp->u.reserved[0]; }
 static uv_write_t *write_of(const uv_tcp_t *tcp) { return tcp->u.reserved[1]; }
 
@@ -85,10 +86,10 @@ int uv_tcp_getpeername(const uv_tcp_t *tcp, struct sockaddr *name, int *size) {
 
 int uv_tcp_connect(uv_connect_t *request, uv_tcp_t *tcp, const struct sockaddr *address,
                    uv_connect_cb call) {
-    enum { PATIENCE_S = 5 }; /* as net/stream.c sets it for what it dials */
+    enum { USER_TIMEOUT_S = 5 }; /* as wire/net/stream.c sets it for what it dials */
     int port, host = host_of(address, &port);
     struct socket *socket = wire_connect((int)uv_machine(tcp->loop)->number - 1, host, port);
-    socket->patience = PATIENCE_S * SECOND;
+    socket->user_timeout = USER_TIMEOUT_S * SECOND;
     adopt(tcp, socket);
     request->cb = call;
     request->handle = (uv_stream_t *)tcp;
@@ -117,7 +118,7 @@ int uv_read_stop(uv_stream_t *stream) {
     return 0;
 }
 
-/* Whose bytes these are, for whoever wants to know what a server has heard. */
+/* For the judges: notes that a server has heard from a user. */
 static void note_heard(const uv_tcp_t *tcp) {
     const struct socket *socket = socket_of(tcp);
     int user = socket->to_host - (int)world->servers;
@@ -130,12 +131,12 @@ static void read_some(uv_tcp_t *tcp) {
     struct socket *socket = socket_of(tcp);
     uv_stream_t *stream = (uv_stream_t *)tcp;
     uv_buf_t buffer;
-    size_t there = wire_unread(socket);
-    if (there) {
-        size_t most = rng_chance(&world->net, 0.1) ? 1 + rng_below(&world->net, there) : there;
+    size_t unread = wire_unread(socket);
+    if (unread) {
+        size_t max = rng_chance(&world->net, 0.1) ? 1 + rng_below(&world->net, unread) : unread;
         tcp->alloc_cb((uv_handle_t *)tcp, 65536, &buffer);
-        if (most > buffer.len) most = buffer.len;
-        size_t size = wire_read(socket, buffer.base, most);
+        if (max > buffer.len) max = buffer.len;
+        size_t size = wire_read(socket, buffer.base, max);
         note_heard(tcp);
         stream->read_cb(stream, (ssize_t)size, &buffer);
         return;
@@ -146,6 +147,18 @@ static void read_some(uv_tcp_t *tcp) {
 }
 
 /* ---- Writing ---- */
+
+bool __wrap_net_flow(const struct net_stream *stream, struct net_flow *flow);
+
+/* What a closed window holds back waits here in libuv, and elsewhere in the system's own buffer. */
+bool __wrap_net_flow(const struct net_stream *stream, struct net_flow *flow) {
+    const struct socket *s = socket_of(&stream->tcp);
+    *flow = (struct net_flow){.acknowledged = s->acknowledged,
+                              .queued = s->out.used + s->delivered - s->acknowledged +
+                                        stream->tcp.write_queue_size,
+                              .bytes_per_s = wire_bytes_per_s(s)};
+    return true;
+}
 
 int uv_try_write(uv_stream_t *stream, const uv_buf_t buffers[], unsigned count) {
     uv_tcp_t *tcp = (uv_tcp_t *)stream;

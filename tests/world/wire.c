@@ -1,11 +1,11 @@
 /* Connections between hosts, as TCP has them: bytes arrive in order, in pieces of any size; what
- * cannot pass is tried again, ever more rarely; a connection may be dead at one end only. */
+ * cannot pass is retried with backoff; a connection may be dead at one end only. */
 #include "base/hash.h"
 #include "world.h"
 
-enum { WINDOW_LEAST = 4 << 10, WINDOW_MOST = 256 << 10, ORPHAN_S = 5 };
-#define RETRY_LEAST (200 * MS)
-#define RETRY_MOST  (6 * SECOND)
+enum { WINDOW_MIN = 4 << 10, WINDOW_MAX = 256 << 10, ORPHAN_S = 5 };
+#define RETRY_MIN (200 * MS)
+#define RETRY_MAX (6 * SECOND)
 
 static void pump(void *context, uint64_t number);
 
@@ -19,9 +19,9 @@ bool wire_is_passable(int from, int to) {
 
 static nanos delay(int from, int to) {
     struct rng *rng = &world->net;
-    nanos most = world->jitter;
-    if (rng_chance(rng, 0.02)) most *= 20;
-    return world->delay[from][to] + rng_below(rng, most + 1);
+    nanos max = world->jitter;
+    if (rng_chance(rng, 0.02)) max *= 20;
+    return world->delay[from][to] + rng_below(rng, max + 1);
 }
 
 static void change(struct socket *s) {
@@ -35,7 +35,7 @@ static struct socket *new_socket(int host, int port, enum socket_state state) {
     s->port = port;
     s->state = state;
     s->number = ++world->socket_count;
-    s->window = random_time(&world->net, WINDOW_LEAST, WINDOW_MOST);
+    s->window = random_time(&world->net, WINDOW_MIN, WINDOW_MAX);
     s->next = world->sockets;
     world->sockets = s;
     return s;
@@ -58,7 +58,7 @@ static void fail(struct socket *s, int error) {
     change(s);
 }
 
-static void reset_came(void *context, uint64_t number) {
+static void reset_arrived(void *context, uint64_t number) {
     (void)number;
     fail(context, UV_ECONNRESET);
 }
@@ -66,7 +66,7 @@ static void reset_came(void *context, uint64_t number) {
 /* Tells the other end, if it can be told. */
 static void send_reset(struct socket *to, int from) {
     if (wire_is_passable(from, to->host))
-        call_at(world->now + delay(from, to->host), reset_came, to, 0);
+        call_at(world->now + delay(from, to->host), reset_arrived, to, 0);
 }
 
 void wire_break(struct socket *s) {
@@ -93,7 +93,7 @@ struct socket *wire_accept(struct socket *listener) {
     return s;
 }
 
-static void answer_came(void *context, uint64_t refused) {
+static void connect_answered(void *context, uint64_t refused) {
     struct socket *s = context;
     if (s->state != SOCKET_CONNECTING || s->error) return;
     if (refused)
@@ -103,13 +103,13 @@ static void answer_came(void *context, uint64_t refused) {
     change(s);
 }
 
-static void call_came(void *context, uint64_t number) {
+static void connect_arrived(void *context, uint64_t number) {
     struct socket *s = context, *listener = listener_at(s->to_host, s->to_port);
     (void)number;
     if (s->state != SOCKET_CONNECTING || s->error) return;
     if (!wire_is_passable(s->host, s->to_host) || !wire_is_passable(s->to_host, s->host)) {
         disturb(s);
-        call_at(world->now + (SECOND << s->tries), call_came, s, 0);
+        call_at(world->now + (SECOND << s->tries), connect_arrived, s, 0);
         if (s->tries < 4) s->tries++;
         return;
     }
@@ -123,7 +123,7 @@ static void call_came(void *context, uint64_t number) {
         *last = other;
         change(listener);
     }
-    call_at(world->now + delay(s->to_host, s->host), answer_came, s, !listener);
+    call_at(world->now + delay(s->to_host, s->host), connect_answered, s, !listener);
 }
 
 struct socket *wire_connect(int host, int to_host, int to_port) {
@@ -131,7 +131,7 @@ struct socket *wire_connect(int host, int to_host, int to_port) {
     s->port = 1024 + (int)(s->number % 60000);
     s->to_host = to_host;
     s->to_port = to_port;
-    call_at(world->now + delay(host, to_host), call_came, s, 0);
+    call_at(world->now + delay(host, to_host), connect_arrived, s, 0);
     return s;
 }
 
@@ -147,34 +147,58 @@ size_t wire_room(const struct socket *s) {
     return s->unread < s->window ? s->window - s->unread : 0;
 }
 
+static bool is_between_servers(const struct socket *s) {
+    return s->host < (int)world->servers && s->to_host < (int)world->servers;
+}
+
+/* A window's worth in a tenth of a second, unless links are slow. */
+uint64_t wire_bytes_per_s(const struct socket *s) {
+    return is_between_servers(s) && world->byte_time ? SECOND / world->byte_time : 10 * s->window;
+}
+
 size_t wire_send(struct socket *s, const void *bytes, size_t size) {
-    if (size > wire_room(s)) size = wire_room(s);
-    if (!size) return 0;
+    s->probing = size > wire_room(s);
+    if (s->probing) size = wire_room(s);
+    if (!size) {
+        if (s->probing) schedule(s, world->now + RETRY_MIN);
+        return 0;
+    }
     s->unread += size;
     bytes_add(&s->out, bytes, size);
     s->piece = grown(s->piece, &s->piece_room, s->pieces + 1, sizeof *s->piece);
     nanos due = world->now + delay(s->host, s->to_host);
     if (due < s->last_due) due = s->last_due;
+    if (is_between_servers(s)) due += size * world->byte_time;
     s->last_due = due;
     s->piece[s->pieces++] = (struct piece){due, size};
     schedule(s, due);
     return size;
 }
 
-/* Nothing passes now: later, and not for ever. */
+/* Nothing passes now: it is tried again later, but not for ever. */
 static void stall(struct socket *s) {
     disturb(s);
     if (!s->stalled) {
         s->stalled = world->now;
-        s->backoff = RETRY_LEAST;
-    } else if (s->backoff < RETRY_MOST) {
+        s->backoff = RETRY_MIN;
+    } else if (s->backoff < RETRY_MAX) {
         s->backoff *= 2;
     }
-    nanos patience = s->state == SOCKET_CLOSED ? ORPHAN_S * SECOND : s->patience;
-    if (patience && world->now - s->stalled >= patience)
+    nanos timeout = s->state == SOCKET_CLOSED ? ORPHAN_S * SECOND : s->user_timeout;
+    if (timeout && world->now - s->stalled >= timeout)
         fail(s, UV_ETIMEDOUT);
     else
         schedule(s, world->now + s->backoff);
+}
+
+/* TCP's checksum is weak: between servers a bit may flip unnoticed. */
+static void flip(struct socket *s, size_t size) {
+    bool between_servers = s->port == PEER_PORT || s->to_port == PEER_PORT;
+    if (!world->flips || !between_servers || rng_chance(&world->net, 0.7)) return;
+    world->flips--;
+    world->coverage.flips++;
+    trace("", "a bit flips from host %d to %d", s->host, s->to_host);
+    s->out.at[rng_below(&world->net, size)] ^= (unsigned char)(1u << rng_below(&world->net, 8));
 }
 
 static void deliver(struct socket *s) {
@@ -183,10 +207,12 @@ static void deliver(struct socket *s) {
     while (pieces < s->pieces && s->piece[pieces].due <= world->now)
         size += s->piece[pieces++].size;
     if (!pieces) return;
-    note(hash_long(s->out.at, size, s->number), size);
+    flip(s, size);
+    hash_event(hash_long(s->out.at, size, s->number), size);
     bytes_add(&other->in, s->out.at, size);
     memmove(s->out.at, s->out.at + size, s->out.used - size);
     s->out.used -= size;
+    s->delivered += size;
     s->pieces -= pieces;
     memmove(s->piece, s->piece + pieces, s->pieces * sizeof *s->piece);
     change(other);
@@ -201,8 +227,9 @@ static void pump(void *context, uint64_t number) {
         stall(s);
         return;
     }
-    if (other->state == SOCKET_CLOSED || other->error) { /* nobody there knows of it any more */
-        if (!s->pieces) return;
+    if (other->state == SOCKET_CLOSED ||
+        other->error) { /* the other end does not know it any more */
+        if (!s->pieces && !s->probing) return;
         if (wire_is_passable(s->to_host, s->host))
             send_reset(s, s->to_host);
         else
@@ -217,29 +244,31 @@ static void pump(void *context, uint64_t number) {
         other->ended = true;
         change(other);
     }
-    /* What arrives is confirmed; if that cannot pass, the sender goes on trying. */
+    /* What arrives is acknowledged; if that cannot pass, the sender goes on trying. */
     if (!wire_is_passable(s->to_host, s->host))
         stall(s);
     else
-        s->stalled = 0;
+        s->stalled = 0, s->acknowledged = s->delivered;
+    s->probing = s->probing && !wire_room(s);
+    if (s->probing) schedule(s, world->now + RETRY_MIN);
 }
 
 size_t wire_unread(const struct socket *s) { return s->in.used - s->in_read; }
 
-static void room_came(void *context, uint64_t number) {
+static void window_opened(void *context, uint64_t number) {
     (void)number;
     change(context);
 }
 
-size_t wire_read(struct socket *s, void *bytes, size_t most) {
-    size_t size = wire_unread(s) < most ? wire_unread(s) : most;
+size_t wire_read(struct socket *s, void *bytes, size_t max) {
+    size_t size = wire_unread(s) < max ? wire_unread(s) : max;
     memcpy(bytes, s->in.at + s->in_read, size);
     s->in_read += size;
     if (s->in_read == s->in.used) s->in.used = s->in_read = 0;
     if (!size || !s->other) return size;
     bool was_full = !wire_room(s->other);
     s->other->unread -= size;
-    if (was_full) call_at(world->now + delay(s->host, s->to_host), room_came, s->other, 0);
+    if (was_full) call_at(world->now + delay(s->host, s->to_host), window_opened, s->other, 0);
     return size;
 }
 

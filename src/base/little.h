@@ -1,0 +1,38 @@
+/* Numbers as little-endian bytes, at any address. */
+#ifndef CV_BASE_LITTLE_H
+#define CV_BASE_LITTLE_H
+
+#include <endian.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline void put16(unsigned char *at, uint16_t value) {
+    value = htole16(value);
+    memcpy(at, &value, sizeof value);
+}
+static inline void put32(unsigned char *at, uint32_t value) {
+    value = htole32(value);
+    memcpy(at, &value, sizeof value);
+}
+static inline void put64(unsigned char *at, uint64_t value) {
+    value = htole64(value);
+    memcpy(at, &value, sizeof value);
+}
+
+static inline uint16_t get16(const unsigned char *at) {
+    uint16_t value;
+    memcpy(&value, at, sizeof value);
+    return le16toh(value);
+}
+static inline uint32_t get32(const unsigned char *at) {
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return le32toh(value);
+}
+static inline uint64_t get64(const unsigned char *at) {
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return le64toh(value);
+}
+
+#endif

@@ -1,0 +1,417 @@
+/* conclave lock: runs a command while it holds a lock, or several. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "cli/run.h"
+#include "cli/session_file.h"
+#include "cli/waiting.h"
+#include "recipe/outer.h"
+
+/* The variable that tells wrappers inside this one whose command they are. */
+#define SESSIONS "CONCLAVE_SESSIONS"
+
+enum { KEY_SLOTS = 256, KEY_FD, KEY_SESSION, KEY_PRINT_TOKEN, NAMES_MAX = 64 };
+
+static const struct argp_option options[] = {
+    {"nonblock", 'n', NULL, 0, "Do not wait: exit if somebody else holds it", 1},
+    {"wait", 'w', "TIME", 0, "Wait no longer than this", 1},
+    {"conflict-exit-code", 'E', "CODE", 0, "Exit status with -n or -w if it was not free (75)", 1},
+    {"shared", 's', NULL, 0, "A shared lock: excludes only exclusive ones", 1},
+    {"slots", KEY_SLOTS, "N", 0, "A semaphore: so many may hold it at once; all must say the same",
+     1},
+    {"fd", KEY_FD, "N", 0, "Hold it for the calling shell until its descriptor N is closed", 1},
+    {"print-token", KEY_PRINT_TOKEN, NULL, 0, "With --fd: print the fencing token", 1},
+    {"session", KEY_SESSION, "FILE", 0,
+     "Keep the session in FILE (and FILE.lock); with that, a wrapper that was ended by a signal "
+     "takes up its lock "
+     "again",
+     1},
+    {0}};
+
+static const char doc[] =
+    "Waits for a lock, runs a command while it holds it, and exits with the command's status.\v"
+    "Grants are first in, first out.  The command gets CONCLAVE_LOCK (the name), CONCLAVE_TOKEN (a "
+    "number that grows with every grant of that lock; whoever keeps the resource refuses a smaller "
+    "one than it has seen) and CONCLAVE_SERVER.  With several NAMEs all of them are taken, always "
+    "in the same order, or none; the two variables are those of the first, and CONCLAVE_TOKENS has "
+    "NAME=TOKEN for each.  CONCLAVE_SESSIONS tells a 'conclave lock' within the command under "
+    "which "
+    "sessions it runs, for 'conclave locks --deadlocks'.\n\n"
+    "No shell is in between; standard input passes through, and signals are forwarded.  The lock "
+    "is released when the command and everything that it has started is gone, wherever that has "
+    "gone to.  If the session cannot be renewed, the command gets SIGTERM, and after --grace "
+    "SIGKILL, so that all is over before the server can give the lock to another, by the local "
+    "clock and whether or not a server is reached.  Killing this program kills the command.  A "
+    "command that was paused with all of this for longer than --ttl can be too late to notice; "
+    "only the token excludes that.  What belongs to another user cannot be killed: 'sudo conclave "
+    "lock', not 'conclave lock ... -- sudo'.\n\n"
+    "In a script, --fd takes the lock now and holds it until the descriptor is closed, also by "
+    "the end of the script.  If the lock is lost, all who have the descriptor open are killed; one "
+    "line says so unless standard error is a pipe.\n\n"
+    "Examples:\n"
+    "  conclave lock report -- make report\n"
+    "  conclave lock -n nightly --label 'nightly backup' -- backup.sh || echo 'already running'\n"
+    "  conclave lock -w 30s --slots 3 build -- make -j8\n"
+    "  conclave lock accounts ledger -- transfer 100\n"
+    "  exec 9>/dev/null; conclave lock report --fd 9 || exit; make report; exec 9>&-\n\n"
+    "Exit status: the command's, 128+N if signal N has ended it; 75 (or -E) busy or timed out; "
+    "76 the lock was lost and the command killed; 78 the lock was lost after the command had "
+    "ended with status 0; 69 no server; 77 not allowed; 126 the command cannot be run; 127 it was "
+    "not found; 2 wrong usage; 3 the system failed.\n";
+
+struct request {
+    struct run run;
+    char *names[NAMES_MAX];
+    size_t count;
+    int64_t wait; /* ms; CV_FOREVER */
+    int busy_code;
+    bool shared, print_token;
+    int32_t slots;
+    int fd; /* -1: none */
+    const char *session;
+
+    struct descriptor descriptor;
+    struct session_file file;
+    struct waiting waiting;
+    int64_t until; /* when waiting is over; 0: -n, and no session was had yet */
+    /* In the order in which they are taken. */
+    struct cv_lock *locks[NAMES_MAX];
+    size_t order[NAMES_MAX];
+    size_t held;
+};
+
+/* ---- The command line ---- */
+
+static int parse_number(const char *option, const char *text, uint64_t least, uint64_t most,
+                        int *to) {
+    uint64_t value;
+    if (parse_u64(text, &value) != 0 || value < least || value > most)
+        return remote_usage("%s: '%s' is not a number from %" PRIu64 " to %" PRIu64, option, text,
+                            least, most);
+    *to = (int)value;
+    return 0;
+}
+
+static int add_name(struct request *request, char *name) {
+    const char *problem = run_name_problem(name);
+    if (problem) return remote_usage("'%s' is no name of a lock: %s", name, problem);
+    if (request->count == NAMES_MAX) return remote_usage("at most %d locks at once", NAMES_MAX);
+    for (size_t i = 0; i < request->count; i++)
+        if (strcmp(request->names[i], name) == 0)
+            return remote_usage("'%s' is named twice; it would wait for itself", name);
+    request->names[request->count++] = name;
+    return 0;
+}
+
+static int check(const struct request *request) {
+    if (!request->count) return remote_usage("give the NAME of a lock, and a command after '--'");
+    if (request->fd < 0 && !request->run.command)
+        return remote_usage("give a command after '--', as in 'conclave lock %s -- make report'",
+                            request->names[0]);
+    if (request->fd >= 0 && request->run.command) return remote_usage("either --fd or a command");
+    if (request->shared && request->slots > 1)
+        return remote_usage("either --shared or --slots: a semaphore has no shared holders");
+    return 0;
+}
+
+static int parse(int key, char *text, struct argp_state *state) {
+    struct request *request = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &request->run; return 0;
+    case 'n': request->wait = 0; return 0;
+    case 'w': return remote_duration("wait", text, &request->wait);
+    case 'E': return parse_number("conflict-exit-code", text, 0, 255, &request->busy_code);
+    case 's': request->shared = true; return 0;
+    case KEY_SLOTS: return parse_number("slots", text, 1, 1000000, &request->slots);
+    case KEY_FD: return parse_number("fd", text, 0, 1000000, &request->fd);
+    case KEY_SESSION: request->session = text; return 0;
+    case KEY_PRINT_TOKEN: request->print_token = true; return 0;
+    case ARGP_KEY_ARG: return add_name(request, text);
+    case ARGP_KEY_END: return check(request);
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+/* Everybody takes several locks in the order of their names, so that nobody waits in a circle. */
+static void put_in_order(struct request *request) {
+    for (size_t i = 0; i < request->count; i++) {
+        size_t at = i;
+        for (; at && strcmp(request->names[request->order[at - 1]], request->names[i]) > 0; at--)
+            request->order[at] = request->order[at - 1];
+        request->order[at] = i;
+    }
+}
+
+/* ---- Taking the locks ---- */
+
+static void lock_changed(struct cv_lock *lock, enum cv_lock_state state, void *arg) {
+    (void)lock, (void)state;
+    keeper_wake(arg);
+}
+
+static int open_lock(struct request *request, size_t at) {
+    char path[2100];
+    const char *name = request->names[request->order[at]];
+    snprintf(path, sizeof path, "/locks/%s", name);
+    struct cv_lock_options given = {
+        .kind = request->shared ? CV_SHARED : CV_EXCLUSIVE,
+        .slots = request->slots,
+        .label = request->run.label,
+        .on_change = lock_changed,
+        .arg = request->run.keeper,
+        .node = session_file_node(&request->file, path),
+        .outer = getenv(SESSIONS),
+    };
+    return cv_lock_open(&request->locks[at], request->run.remote.client, path, &given);
+}
+
+static bool all_held(const struct request *request) {
+    for (size_t i = 0; i < request->held; i++)
+        if (cv_lock_state(request->locks[i]) != CV_HELD) return false;
+    return true;
+}
+
+static int busy(struct request *request, size_t at) {
+    waiting_end(&request->waiting);
+    const char *name = request->names[request->order[at]];
+    if (request->wait == 0 && !request->run.verbose) return request->busy_code; /* as asked */
+    return remote_say(request->busy_code,
+                      "%s: somebody else holds it ('conclave locks %s' shows who); the command was "
+                      "not run",
+                      name, name);
+}
+
+/* Why a lock is not ours: the session may have ended, then all begins again. */
+static int failed(struct request *request, size_t at, int error) {
+    struct run *run = &request->run;
+    if (error == CV_BUSY || error == CV_OPERATION_TIMEOUT) return busy(request, at);
+    waiting_end(&request->waiting);
+    if (error == CV_NO_AUTH || error == CV_AUTH_FAILED || error == CV_BAD_ARGUMENTS ||
+        error == CV_QUOTA_EXCEEDED || error == CV_SYSTEM_ERROR || error == CV_NO_MEMORY ||
+        error == CV_NOT_READ_ONLY)
+        return remote_fail(&run->remote, error, cv_lock_path(request->locks[at]));
+    if (run->verbose)
+        remote_say(0, "%s: %s; waiting again", request->names[request->order[at]],
+                   cv_error_text(error));
+    return RUN_AGAIN;
+}
+
+static int wait_for(struct request *request, size_t at) {
+    struct cv_lock *lock = request->locks[at];
+    for (;;) {
+        enum cv_lock_state state = cv_lock_state(lock);
+        if (state == CV_HELD) return 0;
+        if (state != CV_WAITING) return failed(request, at, cv_lock_error(lock));
+        if (!all_held(request)) return failed(request, at, CV_LOST);
+        if (cv_state(request->run.remote.client) == CV_EXPIRED)
+            return failed(request, at, CV_SESSION_EXPIRED);
+        bool stands_in_line = cv_lock_position(lock) > 0;
+        if ((stands_in_line && request->wait == 0) || lease_now() >= request->until)
+            return busy(request, at);
+        session_file_note(&request->file, request->run.remote.client, request->locks, at + 1);
+        int64_t look = waiting_show(&request->waiting, request->names[request->order[at]],
+                                    cv_lock_position(lock));
+        int code = run_wait(&request->run, look < request->until ? look : request->until);
+        if (code) return waiting_end(&request->waiting), code;
+    }
+}
+
+static int take(struct request *request, size_t at) {
+    int error = open_lock(request, at);
+    if (!error) error = cv_lock_start(request->locks[at]);
+    if (error) return failed(request, at, error);
+    int code = wait_for(request, at);
+    if (!code) request->held++;
+    return code;
+}
+
+static int64_t deadline(void *arg) {
+    struct request *request = arg;
+    int64_t first = LEASE_NONE;
+    for (size_t i = 0; i < request->held; i++) {
+        int64_t one = cv_lock_deadline(request->locks[i]);
+        if (one < first) first = one;
+    }
+    return first;
+}
+
+/* One session: 0 when all are held. */
+static int attempt(struct request *request) {
+    struct run *run = &request->run;
+    request->held = 0;
+    session_file_resume(&request->file, &run->remote.options);
+    int code = run_connect(run);
+    if (!code && !request->until) /* for the answer of a server, not for other holders */
+        request->until = lease_now() + cv_session_timeout(run->remote.client);
+    for (size_t i = 0; !code && i < request->count; i++) code = take(request, i);
+    if (!code && (!all_held(request) || !run_has_time(run, deadline(request)))) code = RUN_AGAIN;
+    return code;
+}
+
+/* Ends the session.  RUN_AGAIN, or the exit code when there is no time left. */
+static int begin_again(struct request *request) {
+    session_file_forget(&request->file);
+    if (request->run.remote.client) cv_close(request->run.remote.client);
+    request->run.remote.client = NULL;
+    return lease_now() >= request->until ? busy(request, 0) : RUN_AGAIN;
+}
+
+static int acquire(struct request *request) {
+    int code;
+    do {
+        code = attempt(request);
+        if (code == RUN_AGAIN) code = begin_again(request);
+    } while (code == RUN_AGAIN);
+    return code;
+}
+
+/* ---- Holding them ---- */
+
+static void export(struct request *request) {
+    struct run *run = &request->run;
+    char token[32], sessions[NOTE_TEXT_MAX], *all = NULL;
+    size_t size;
+    remote_export(&run->remote);
+    FILE *tokens = open_memstream(&all, &size);
+    if (!tokens) system_error("out of memory");
+    for (size_t i = 0; i < request->count; i++) {
+        size_t name = request->order[i];
+        int64_t value = cv_lock_token(request->locks[i]);
+        snprintf(token, sizeof token, "%" PRId64, value);
+        if (name == 0) run_export(run, "CONCLAVE_TOKEN", token);
+        fprintf(tokens, "%s%s=%s", i ? " " : "", request->names[name], token);
+        if (run->verbose) remote_say(0, "%s is held, token %s", request->names[name], token);
+        if (name == 0 && request->print_token) puts(token);
+    }
+    fclose(tokens);
+    run_export(run, "CONCLAVE_LOCK", request->names[0]);
+    run_export(run, "CONCLAVE_TOKENS", all);
+    outer_add(sessions, getenv(SESSIONS), cv_session_id(run->remote.client));
+    run_export(run, SESSIONS, sessions);
+    fflush(stdout);
+    free(all);
+}
+
+static bool is_lost(void *arg) { return !all_held(arg); }
+
+/* By the clock all may be held still: then it is too late to be sure of that. */
+static int say_lost(struct request *request) {
+    const char *name = request->names[0], *why = "no server has answered in time";
+    for (size_t i = 0; i < request->held; i++) {
+        if (cv_lock_state(request->locks[i]) == CV_HELD) continue;
+        int error = cv_lock_error(request->locks[i]);
+        name = request->names[request->order[i]];
+        if (error == CV_NO_NODE) why = "somebody has taken it away";
+        if (error == CV_SESSION_EXPIRED) why = "the session is over";
+        break;
+    }
+    return remote_say(EXIT_LOST, "%s was lost (%s), and the command was killed", name, why);
+}
+
+static void node_deleted(const struct cv_result *result, void *arg) {
+    if (result->error == CV_OK) atomic_fetch_add((_Atomic size_t *)arg, 1);
+}
+
+/* Deletes our nodes, and ends the session after that in the same breath.  True: it was confirmed.
+ */
+static bool give_back(struct request *request) {
+    struct cv_client *client = request->run.remote.client;
+    _Atomic size_t deleted = 0;
+    for (size_t i = 0; i < request->held; i++) {
+        char node[4400];
+        struct cv_op op = cv_op_delete(cv_lock_node(request->locks[i], node, sizeof node), -1);
+        cv_start(client, &op, node_deleted, &deleted);
+    }
+    remote_close(&request->run.remote);
+    return deleted == request->held;
+}
+
+static int release(struct request *request, int code) {
+    struct run *run = &request->run;
+    struct keeper *keeper = run->keeper;
+    bool held = all_held(request);
+    if (request->session && (keeper->asked || keeper->alone)) {
+        cv_detach(run->remote.client); /* the next wrapper takes it up again */
+        return code;
+    }
+    session_file_forget(&request->file);
+    bool confirmed = give_back(request);
+    if (keeper->lost || (held && confirmed)) return code;
+    if (!held)
+        return remote_say(code ? code : EXIT_LOST_LATER, "%s was lost after the command had ended",
+                          request->names[0]);
+    return remote_say(code ? code : EXIT_LOST_LATER,
+                      "no server could be told that %s is free; it will be when the session "
+                      "expires",
+                      request->names[0]);
+}
+
+static int run_command(struct request *request) {
+    struct run *run = &request->run;
+    struct keeper *keeper = run->keeper;
+    if (keeper_start(keeper, run->command, run->environment) != 0) {
+        if (errno == ETIME) return RUN_AGAIN;
+        return release(request,
+                       remote_say(EXIT_SYSTEM, "no process can be started: %s", strerror(errno)));
+    }
+    while (keeper_next(keeper, LEASE_NONE) != KEEPER_ENDED)
+        if (!all_held(request)) keeper_kill(keeper);
+    if (keeper->lost) return release(request, say_lost(request));
+    return release(request, keeper_code(keeper));
+}
+
+static int hold(struct request *request) {
+    struct keeper *keeper = request->run.keeper;
+    waiting_begin(&request->waiting, request->run.verbose);
+    int code = acquire(request);
+    waiting_end(&request->waiting);
+    if (code) return remote_close(&request->run.remote), code;
+    session_file_note(&request->file, request->run.remote.client, request->locks, request->count);
+    export(request);
+    if (request->fd < 0) return run_command(request);
+    code = keeper_hand_over(keeper, &request->descriptor, is_lost);
+    if (code == EXIT_LOST)
+        remote_say(code, "%s was lost, and all who had descriptor %d open were killed",
+                   request->names[0], request->fd);
+    return release(request, code);
+}
+
+static int keep(struct keeper *keeper, void *arg) {
+    struct request *request = arg;
+    int code;
+    request->run.keeper = keeper;
+    keeper->deadline = deadline;
+    keeper->arg = request;
+    do {
+        code = hold(request);
+        if (code == RUN_AGAIN) code = begin_again(request);
+    } while (code == RUN_AGAIN);
+    return code;
+}
+
+int cmd_lock(int argc, char **argv) {
+    static const struct argp argp = {
+        options, parse, "NAME... -- COMMAND [ARGUMENT...]\nNAME... --fd N", doc, run_children,
+        NULL,    NULL};
+    struct request request = {
+        .run = RUN_DEFAULTS, .wait = CV_FOREVER, .busy_code = EXIT_BUSY, .slots = 1, .fd = -1};
+    int status;
+    run_split(&request.run, &argc, argv);
+    if (!remote_parse(&request.run.remote, &argp, 0, argc, argv, &request, &status)) return status;
+    if (request.run.command && (status = run_check_command(&request.run))) return status;
+    if (request.fd >= 0) {
+        const char *problem = descriptor_mark(&request.descriptor, request.fd);
+        if (problem) usage_error("fd: descriptor %d: %s", request.fd, problem);
+    }
+    if (request.session && (status = session_file_open(&request.file, request.session)))
+        return status;
+    if (request.session && request.fd >= 0)
+        fcntl(request.file.lock, F_SETFD, FD_CLOEXEC); /* ours */
+    put_in_order(&request);
+    request.until = request.wait < 0 ? LEASE_NONE : request.wait ? lease_now() + request.wait : 0;
+    return guard(keep, &request, request.fd >= 0 ? &request.descriptor : NULL);
+}

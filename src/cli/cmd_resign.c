@@ -1,0 +1,56 @@
+/* conclave resign: asks a leader to hand over. */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/run.h"
+
+static const struct argp_option options[] = {{0}};
+
+static const char doc[] =
+    "Asks the leader of an election ('conclave elect NAME') to hand over.\v"
+    "Its command is told to end, and whoever is next leads when it has ended; the former leader "
+    "stands again, behind the others of its priority.  (One with a higher priority than all others "
+    "gets the lead back: end it instead.)  This command does not wait for it: 'conclave leader "
+    "NAME "
+    "--watch' shows it.\n\n"
+    "Examples:\n"
+    "  conclave resign scheduler\n\n"
+    "Exit status: 0; 1 nobody leads; 2 wrong usage; 3 the system failed; 69 no server; 77 not "
+    "allowed.\n";
+
+struct request {
+    struct remote remote;
+    const char *name;
+};
+
+static int parse(int key, char *text, struct argp_state *state) {
+    struct request *request = state->input;
+    const char *problem;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &request->remote; return 0;
+    case ARGP_KEY_ARG:
+        problem = run_name_problem(text);
+        if (problem) return remote_usage("'%s' is no name of an election: %s", text, problem);
+        if (request->name) return remote_usage("one NAME at a time, not '%s' as well", text);
+        request->name = text;
+        return 0;
+    case ARGP_KEY_END: return request->name ? 0 : remote_usage("give the NAME of an election");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
+int cmd_resign(int argc, char **argv) {
+    static const struct argp argp = {options, parse, "NAME", doc, remote_children, NULL, NULL};
+    struct request request = {0};
+    char path[2200];
+    int status;
+    if (!remote_parse(&request.remote, &argp, 0, argc, argv, &request, &status)) return status;
+    snprintf(path, sizeof path, "/elections/%s", request.name);
+    int error = cv_election_ask_to_resign(remote_open(&request.remote), path);
+    if (error == CV_NO_NODE || error == CV_NOT_HELD)
+        status = remote_say(EXIT_CONFLICT, "%s: nobody leads", request.name);
+    else if (error)
+        status = remote_fail(&request.remote, error, path);
+    remote_close(&request.remote);
+    return status;
+}

@@ -1,0 +1,60 @@
+/* Locks as people look at them: who holds each, who waits, and how long that may take. */
+#ifndef CV_CLI_LOCKS_H
+#define CV_CLI_LOCKS_H
+
+#include "cli/remote.h"
+#include "recipe/waits.h"
+
+#define LOCKS_ROOT "/locks"
+
+/* "/locks/NAME", to be freed. */
+char *locks_path(const char *name);
+/* 0, or EINVAL after one line. */
+int locks_check_name(const char *name);
+
+/* The names of all locks, in their order; free with locks_names_free.  0, or the exit code after
+ * one line. */
+struct locks_names {
+    const char **at;
+    size_t count;
+    struct cv_result *result; /* which the names are in */
+};
+int locks_names(struct remote *remote, struct locks_names *names);
+void locks_names_free(struct locks_names *names);
+
+/* What is seen of a lock without asking about everybody who waits. */
+struct locks_row {
+    const char *name;
+    int error;                    /* CV_NO_NODE: it has gone meanwhile */
+    struct cv_contender *holders; /* the first LOCKS_HOLDERS_MAX of them */
+    size_t holder_count, waiting;
+    char **nodes; /* names of those that may hold it; for locks_look */
+    size_t node_count, contenders;
+};
+enum { LOCKS_HOLDERS_MAX = 16, LOCKS_PAGE = 1000 };
+
+/* Looks at some locks, with a bounded number of requests under way.  0, or the exit code. */
+int locks_look(struct remote *remote, const char *const *names, size_t count,
+               struct locks_row **rows);
+void locks_free(struct locks_row *rows, size_t count);
+
+/* "nightly report (db1:4711)", or what is known. */
+const char *locks_who(const struct cv_contender *contender, char *text, size_t size);
+/* A moment of the wall clock, and how long ago it was. */
+const char *locks_moment(int64_t ms, char *text, size_t size);
+const char *locks_ago(int64_t ms, char *text, size_t size);
+int64_t locks_now(void); /* wall clock, ms */
+json_t *locks_json(const struct cv_contender *contender);
+
+/* Watches locks until a signal comes. */
+int locks_watch(struct remote *remote, const char *name, size_t limit);
+/* Names the circles in which sessions wait for each other. */
+int locks_deadlocks(struct remote *remote, const struct locks_names *names);
+
+/* One lock and its queue, with estimates if `waits` (may be NULL) knows enough. */
+void locks_print_one(const char *name, const struct cv_contender *contenders, size_t count,
+                     const struct waits *waits);
+json_t *locks_json_one(const char *name, const struct cv_contender *contenders, size_t count,
+                       const struct waits *waits);
+
+#endif

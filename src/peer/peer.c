@@ -1,0 +1,320 @@
+#include "peer/peer.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/logger.h"
+#include "peer/internal.h"
+
+static struct cv_env env_of(const struct peer *peer, const uint64_t *option) {
+    struct cv_env env = group_env(peer->group, peer->self);
+    env.option = option;
+    env.detector = peer->config.detector != NULL;
+    return env;
+}
+
+/* ---- Steps and their effects ---- */
+
+static void fire(uv_timer_t *uv) {
+    struct machine_timer *timer = uv->data;
+    struct cv_event event = {.type = CV_TIMEOUT, .arg = timer->index};
+    if (!timer->peer->over) peer_step(timer->peer, timer->machine, &event);
+}
+
+static void apply_timers(struct peer *peer, struct machine *machine) {
+    struct cv_out *out = &peer->out;
+    for (unsigned changed = out->timers_set | out->timers_cancelled; changed;
+         changed &= changed - 1) {
+        unsigned t = (unsigned)__builtin_ctz(changed);
+        cv_assert(t < machine->code->timers);
+        uv_timer_stop(&machine->timer[t].uv);
+        if (!(out->timers_set & 1u << t)) continue;
+        uint64_t min = out->timer[t].min_us, max = out->timer[t].max_us;
+        uint64_t after = max > min ? min + rng_below(&peer->rng, max - min + 1) : min;
+        uv_timer_start(&machine->timer[t].uv, fire, (after + 999) / 1000, 0);
+    }
+}
+
+void peer_fail(struct peer *peer, const char *why) {
+    if (peer->over) return;
+    peer->over = true;
+    peer->config.failed(peer->config.owner, why);
+}
+
+void peer_flush_record(struct peer *peer) {
+    int error = recorder_flush(&peer->recorder);
+    if (error)
+        logger_error("the run is not recorded any more", LOGGER_STRING("reason", strerror(error)));
+}
+
+static void apply_tells(struct peer *peer, enum peer_machine m) {
+    struct cv_tell tells[CV_TELLS_MAX];
+    unsigned count = peer->out.tells;
+    if (count && m == ALGORITHM) peer_flush_record(peer); /* what is acted upon is recorded */
+    memcpy(tells, peer->out.tell, sizeof tells);
+    for (unsigned i = 0; i < count; i++) {
+        const struct cv_tell *tell = &tells[i];
+        if (m == DETECTOR) {
+            peer_suspect(peer, (cv_pid)tell->arg, tell->what == CV_SUSPECT);
+            continue;
+        }
+        if (tell->what == CV_FOLLOWS) peer->leader = tell->arg;
+        if (tell->what == CV_ELECTED || tell->what == CV_LEADERLESS) peer->leader = 0;
+        peer->config.told(peer->config.owner, tell);
+    }
+}
+
+/* In the order of process.h: nothing leaves before what it depends on is durable. */
+static void apply(struct peer *peer, enum peer_machine m) {
+    struct cv_out *out = &peer->out;
+    struct machine *machine = &peer->machine[m];
+    if (out->save && m == ALGORITHM) {
+        peer_flush_record(peer);
+        int error = durable_write(&peer->durable, machine->state);
+        if (error) return peer_fail(peer, strerror(error));
+        uv_update_time(peer->config.loop); /* timers count from now, not from before the sync */
+    }
+    if (out->timers_set | out->timers_cancelled) apply_timers(peer, machine);
+    for (uint32_t at = 0; at < out->used;) {
+        const struct cv_send *send = (const void *)(out->sends + at);
+        channels_send(peer, m, send);
+        at += (uint32_t)sizeof *send + ((send->size + 7) & ~7u);
+    }
+}
+
+static void step_once(struct peer *peer, enum peer_machine m, const struct cv_event *event) {
+    struct machine *machine = &peer->machine[m];
+    struct cv_env env = env_of(peer, machine->option);
+    cv_out_reset(&peer->out);
+    machine->code->step(machine->state, &env, event, &peer->out);
+    if (m == ALGORITHM && peer->recorder.fd >= 0)
+        recorder_step(&peer->recorder, uv_hrtime() / 1000, &machine->codec, event, peer->arriving,
+                      record_hash(machine->state, machine->size, &peer->out));
+    if (recorder_is_full(&peer->recorder)) peer_flush_record(peer);
+    apply(peer, m);
+}
+
+/* A step and the choices that it asks for, each with what the application is told. */
+static void step_to_the_end(struct peer *peer, enum peer_machine m, const struct cv_event *event) {
+    step_once(peer, m, event);
+    if (!peer->over) apply_tells(peer, m);
+    while (peer->out.choose && !peer->over) {
+        struct cv_event choice = {.type = CV_CHOICE,
+                                  .arg = (uint32_t)rng_below(&peer->rng, peer->out.choose)};
+        step_once(peer, m, &choice);
+        if (!peer->over) apply_tells(peer, m);
+    }
+}
+
+/* What the application asks for meanwhile is done when the step is over. */
+void peer_step(struct peer *peer, enum peer_machine m, const struct cv_event *event) {
+    bool outermost = !peer->stepping;
+    peer->stepping = true;
+    step_to_the_end(peer, m, event);
+    if (!outermost) return;
+    while (peer->call_count && !peer->over) {
+        struct cv_event call = {.type = CV_CALL, .arg = peer->calls[0]};
+        memmove(peer->calls, peer->calls + 1, --peer->call_count * sizeof *peer->calls);
+        step_to_the_end(peer, ALGORITHM, &call);
+    }
+    peer->stepping = false;
+}
+
+void peer_call(struct peer *peer, uint32_t what) {
+    struct cv_event call = {.type = CV_CALL, .arg = what};
+    if (peer->over) return;
+    if (!peer->stepping) return peer_step(peer, ALGORITHM, &call);
+    if (peer->call_count && peer->calls[peer->call_count - 1] == what) return; /* the same call */
+    cv_assert(peer->call_count < CALLS_MAX);
+    peer->calls[peer->call_count++] = what;
+}
+
+/* Algorithms that do not use a detector themselves get another election when their leader is down.
+ */
+void peer_suspect(struct peer *peer, cv_pid p, bool down) {
+    struct other *other = &peer->other[p];
+    const struct cv_algorithm *code = peer->group->algorithm;
+    if (!peer->machine[DETECTOR].code || other->suspected == down || peer->over) return;
+    other->suspected = down;
+    if (peer->config.suspects) peer->config.suspects(peer->config.owner, p, down);
+    if (code->traits & CV_USES_DETECTOR) {
+        struct cv_event event = {.type = down ? CV_DOWN : CV_UP, .arg = p};
+        peer_step(peer, ALGORITHM, &event);
+    } else if (down && code->problem == CV_ELECTION && peer->leader == peer->group->ids[p]) {
+        peer_call(peer, CV_CAMPAIGN);
+    }
+}
+
+void peer_done(struct peer *peer, bool stays) {
+    peer->done = true;
+    peer->stays = stays;
+    channels_tell_done(peer);
+}
+
+/* ---- Opening ---- */
+
+static void lay_out(struct peer *peer, enum peer_machine m, const struct cv_algorithm *code,
+                    const uint64_t *option) {
+    struct machine *machine = &peer->machine[m];
+    struct cv_env env = env_of(peer, option);
+    machine->code = code;
+    machine->option = option;
+    code->layout(&env, &machine->layout);
+    machine->codec = (struct codec){code->messages, code->message_count, env.processes,
+                                    machine->layout.message_rows};
+    machine->size = code->state->size + (size_t)machine->layout.rows * code->state->row_size;
+    machine->state = calloc(1, machine->size + 8);
+    cv_assert(machine->state);
+    uint32_t room = cv_out_room(code, &machine->layout);
+    if (room > peer->out.room) peer->out.room = room;
+    for (unsigned t = 0; t < code->timers; t++) {
+        struct machine_timer *timer = &machine->timer[t];
+        *timer = (struct machine_timer){.peer = peer, .machine = (uint8_t)m, .index = (uint8_t)t};
+        uv_timer_init(peer->config.loop, &timer->uv);
+        timer->uv.data = timer;
+        peer->handles++;
+    }
+}
+
+static uint64_t wall_clock_us(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
+}
+
+/* Opens what it has kept, and writes down that it runs again: the next incarnation is higher. */
+static int open_data(struct peer *peer, bool *again, char *error) {
+    const struct peer_config *config = &peer->config;
+    struct machine *machine = &peer->machine[ALGORITHM];
+    char path[4096], why[DURABLE_ERROR_MAX];
+    if (mkdir(config->data, 0700) != 0 && errno != EEXIST) {
+        snprintf(error, PEER_ERROR_MAX, "%.200s: %s", config->data, strerror(errno));
+        return -1;
+    }
+    snprintf(path, sizeof path, "%s/durable", config->data);
+    enum durable_found found = durable_open(&peer->durable, path, peer->group->identity, peer->self,
+                                            machine->state, machine->layout.durable, why);
+    if (found == DURABLE_FAILED) {
+        snprintf(error, PEER_ERROR_MAX, "%s", why);
+        return -1;
+    }
+    *again = found == DURABLE_FOUND;
+    if (config->amnesia) memset(machine->state, 0, machine->layout.durable);
+    peer->incarnation = wall_clock_us();
+    if (peer->incarnation <= peer->durable.incarnation)
+        peer->incarnation = peer->durable.incarnation + 1;
+    peer->durable.incarnation = peer->incarnation;
+    int failed = durable_write(&peer->durable, machine->state);
+    if (failed) snprintf(error, PEER_ERROR_MAX, "%.200s: %s", path, strerror(failed));
+    return failed ? -1 : 0;
+}
+
+/* Its record says how it begins. */
+static int open_record(struct peer *peer, bool again, char *error) {
+    const struct peer_config *config = &peer->config;
+    const struct machine *machine = &peer->machine[ALGORITHM];
+    char why[RECORD_ERROR_MAX];
+    if (!config->record) return 0;
+    if (recorder_open(&peer->recorder, config->record, why) != 0) {
+        snprintf(error, PEER_ERROR_MAX, "%s", why);
+        return -1;
+    }
+    const struct recorder_run run = {
+        .group = peer->group,
+        .self = peer->self,
+        .incarnation = peer->incarnation,
+        .wall_us = wall_clock_us(),
+        .now_us = uv_hrtime() / 1000,
+        .flags = (again ? RECORD_AGAIN : 0u) | (config->amnesia ? RECORD_AMNESIA : 0u) |
+                 (config->detector ? RECORD_DETECTOR : 0u),
+        .prefix = hash_long(machine->state, machine->layout.durable, 0)};
+    recorder_run(&peer->recorder, &run);
+    return 0;
+}
+
+struct peer *peer_open(const struct peer_config *config, char error[PEER_ERROR_MAX]) {
+    struct peer *peer = calloc(1, sizeof *peer);
+    uint64_t seed = wall_clock_us() ^ (uint64_t)config->self << 48;
+    bool again = false;
+    cv_assert(peer);
+    peer->config = *config;
+    peer->group = config->group;
+    peer->self = config->self;
+    peer->durable.fd = peer->recorder.fd = -1;
+    rng_seed(&peer->rng, seed);
+    peer->other = calloc((size_t)config->group->processes + 1, sizeof *peer->other);
+    cv_assert(peer->other);
+    lay_out(peer, ALGORITHM, config->group->algorithm, config->group->option);
+    if (config->detector) lay_out(peer, DETECTOR, config->detector, peer->config.detector_option);
+    peer->out.sends = malloc(peer->out.room);
+    uint32_t body = codec_room(&peer->machine[ALGORITHM].codec);
+    uint32_t beat = config->detector ? codec_room(&peer->machine[DETECTOR].codec) : 0;
+    peer->body = malloc(body > beat ? body : beat);
+    cv_assert(peer->out.sends && peer->body);
+    const char *problem = NULL;
+    if (open_data(peer, &again, error) != 0 || open_record(peer, again, error) != 0 ||
+        (problem = channels_open(peer))) {
+        if (problem) snprintf(error, PEER_ERROR_MAX, "%s", problem);
+        peer_close(peer);
+        return NULL;
+    }
+    struct cv_event start = {.type = again ? CV_RESTART : CV_START};
+    peer_step(peer, ALGORITHM, &start);
+    start.type = CV_START;
+    if (config->detector) peer_step(peer, DETECTOR, &start);
+    return peer;
+}
+
+/* ---- Closing ---- */
+
+static void free_all(struct peer *peer) {
+    for (cv_pid p = 1; p <= peer->group->processes; p++) channel_free(&peer->other[p].channel);
+    for (int m = 0; m < MACHINES; m++) free(peer->machine[m].state);
+    durable_close(&peer->durable);
+    recorder_close(&peer->recorder);
+    free(peer->other);
+    free(peer->out.sends);
+    free(peer->body);
+    free(peer);
+}
+
+static void closed(uv_handle_t *handle) {
+    struct peer *peer = handle->data;
+    if (--peer->handles == 0) free_all(peer);
+}
+
+void peer_close(struct peer *peer) {
+    recorder_end(&peer->recorder, uv_hrtime() / 1000, peer->ended);
+    peer_flush_record(peer);
+    peer->closing = peer->over = true;
+    bool networked = peer->links != NULL;
+    channels_close(peer);
+    for (int m = 0; m < MACHINES; m++)
+        for (unsigned t = 0; peer->machine[m].code && t < peer->machine[m].code->timers; t++) {
+            peer->machine[m].timer[t].uv.data = peer;
+            uv_close((uv_handle_t *)&peer->machine[m].timer[t].uv, closed);
+        }
+    if (networked) {
+        uv_close((uv_handle_t *)&peer->flush, closed);
+        uv_close((uv_handle_t *)&peer->acknowledge, closed);
+    } else if (!peer->handles) {
+        free_all(peer);
+    }
+}
+
+/* ---- Looking ---- */
+
+uint64_t peer_messages(const struct peer *peer) { return peer->messages; }
+
+bool peer_is_local(const struct group *group) {
+    for (cv_pid p = 1; p <= group->processes; p++) {
+        struct sockaddr_storage address;
+        if (net_resolve(group->member[p].host, group->member[p].port, &address) != 0 ||
+            !net_is_loopback((struct sockaddr *)&address))
+            return false;
+    }
+    return true;
+}

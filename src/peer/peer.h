@@ -1,0 +1,61 @@
+/* A process of an algorithm among others, over TCP: the third runtime, beside the simulator and the
+ * model checker, of the same object files.
+ *
+ * It keeps what the algorithms rely on (process/process.h, docs/decisions/0003): channels are
+ * reliable and first in, first out, and broken with a crash; what cv_save keeps is durable before
+ * anything is sent; failure detectors hear real heartbeats.  All of it is on the owner's loop. */
+#ifndef CV_PEER_PEER_H
+#define CV_PEER_PEER_H
+
+#include <uv.h>
+
+#include "peer/group.h"
+
+struct tls;
+
+enum { PEER_ERROR_MAX = 640 };
+
+struct peer_config {
+    uv_loop_t *loop; /* of net_open */
+    const struct group *group;
+    cv_pid self;
+    const char *data;   /* the directory of what it keeps */
+    const char *record; /* where its run is recorded; NULL: nowhere */
+    bool amnesia;       /* it comes back without what it has kept, as after the loss of its disk */
+    struct tls
+        *tls;      /* how peers prove themselves; NULL: plain.  Must outlive the loop's handles. */
+    bool insecure; /* plain links to other machines are allowed */
+    const struct cv_algorithm *detector; /* NULL: none */
+    uint64_t detector_option[CV_OPTIONS_MAX];
+
+    /* Called from the loop.  All of them may call all functions here but peer_close. */
+    void *owner;
+    void (*told)(void *owner, const struct cv_tell *tell);
+    void (*suspects)(void *owner, cv_pid p, bool down); /* what the detector says; may be NULL */
+    void (*all_done)(void *owner); /* everybody has called peer_done, and knows that of us */
+    void (*failed)(void *owner,
+                   const char *why); /* it must end now: what it has promised is lost */
+};
+
+struct peer;
+
+/* Starts the process.  NULL: why not is in `error`. */
+struct peer *peer_open(const struct peer_config *config, char error[PEER_ERROR_MAX]);
+/* What the application asks for: CV_ACQUIRE, CV_RELEASE or CV_CAMPAIGN. */
+void peer_call(struct peer *peer, uint32_t what);
+/* It wants nothing more, and serves the others until all of them are done; if it stays, even then.
+ */
+void peer_done(struct peer *peer, bool stays);
+/* Cuts the network between it and another process, from this side, or mends it again. */
+void peer_part(struct peer *peer, cv_pid p, bool cut);
+/* How many messages of other processes it has taken. */
+uint64_t peer_messages(const struct peer *peer);
+/* Sends what was written since; at the end of each iteration of the loop that is done anyway. */
+void peer_flush(struct peer *peer);
+/* Ends its links; the memory is freed while the loop runs on. */
+void peer_close(struct peer *peer);
+
+/* Whether all processes of a group are at loopback addresses. */
+bool peer_is_local(const struct group *group);
+
+#endif

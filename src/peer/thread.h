@@ -1,0 +1,37 @@
+/* A peer on a loop and a thread of its own, for an application that waits elsewhere. */
+#ifndef CV_PEER_THREAD_H
+#define CV_PEER_THREAD_H
+
+#include "peer/peer.h"
+
+/* How peers prove themselves: by a key that they share, by certificates (all three), or by nothing.
+ */
+struct peer_credentials {
+    const char *key, *certificate, *certificate_key, *authorities;
+};
+
+struct peer_thread;
+
+/* Starts it; `config` needs no loop, no TLS and no callbacks.  `wake` is called from the thread
+ * whenever there is something to look at.  NULL: why not is in `error`. */
+struct peer_thread *peer_thread_open(const struct peer_config *config,
+                                     const struct peer_credentials *credentials,
+                                     void (*wake)(void *arg), void *arg,
+                                     char error[PEER_ERROR_MAX]);
+void peer_thread_call(struct peer_thread *thread, uint32_t what);
+/* Cuts the network to another process, or mends it; see peer_part. */
+void peer_thread_part(struct peer_thread *thread, cv_pid p, bool cut);
+void peer_thread_done(struct peer_thread *thread, bool stays);
+/* Has `wake` called from the thread. */
+void peer_thread_look(struct peer_thread *thread);
+/* Takes the next thing that the application was told; false: there is none now. */
+bool peer_thread_next(struct peer_thread *thread, struct cv_tell *tell);
+/* Everybody is done. */
+bool peer_thread_is_over(struct peer_thread *thread);
+/* Why the peer cannot go on; NULL: it can. */
+const char *peer_thread_failure(struct peer_thread *thread);
+/* Whether this is called from the thread itself, from `wake`: calls then take effect at once. */
+bool peer_thread_is_own(const struct peer_thread *thread);
+void peer_thread_close(struct peer_thread *thread);
+
+#endif

@@ -1,0 +1,239 @@
+/* Requests to change the members: those of an operator, and those of clients, which the leader
+ * looks at before they go into the log.
+ *
+ * Whatever depends on who lives is decided here, by the leader, in ZooKeeper's order.  The tree
+ * cannot know it, for all servers must apply an entry in the same way. */
+#include <stdio.h>
+
+#include "base/parse.h"
+#include "service/ensemble/change.h"
+#include "service/ensemble/core.h"
+
+enum { SILENT_US = 1000000 }; /* whoever lives was heard in this time */
+
+static void read_members(struct plan *p, struct zk_text text) {
+    members_read(text.at, (size_t)text.size, &p->config, &p->now, p->why, sizeof p->why);
+}
+
+/* Whether the target has no quorum, as far as a leader knows who lives.  One that has led for a
+ * moment only does not know that of the voters, so it counts on them all; but who is no member yet
+ * and has not come does not count. */
+static bool lacks_quorum(const struct ensemble *e, struct plan *p) {
+    uint64_t now = e->clock->monotonic_us;
+    if (now > SILENT_US) p->since_us = now - SILENT_US;
+    p->counts_on_voters = e->leading_us >= p->since_us;
+    return ensemble_leads(e) && change_is_blocked(e, p);
+}
+
+/* ---- Of clients ---- */
+
+/* A server's string has three ports, as ZooKeeper wants it; a line may be about something else. */
+static bool lacks_client_port(struct zk_text joining) {
+    struct member_list list = {0};
+    char why[SETTINGS_ERROR_MAX];
+    if (joining.size > 0)
+        member_list_parse(&list, joining.at, (size_t)joining.size, why, sizeof why);
+    for (unsigned i = 0; i < list.count; i++)
+        if (!list.at[i].client.port) return true;
+    return false;
+}
+
+static unsigned count_voters(const struct raft_config *config) {
+    unsigned count = 0;
+    for (uint32_t i = 0; i < config->count; i++) count += config->at[i].weight != 0;
+    return count;
+}
+
+/* The members that a request is about: those in force.  They are committed, or will be before the
+ * request is. */
+static struct zk_text members_in_log(const struct ensemble *e) {
+    return change_text(&e->members.text);
+}
+
+/* The arguments, then the quorum; without any arguments all is well. */
+static int32_t judge_target(const struct ensemble *e, struct plan *p,
+                            const struct zk_reconfig_request *r) {
+    enum { VOTERS_MIN = 2 }; /* where one is a server alone, which has no reconfig */
+    if (r->members.size < 0 && r->joining.size <= 0 && r->leaving.size <= 0) return ZK_OK;
+    if (r->members.size == 0) return ZK_BADARGUMENTS;
+    int32_t err = tree_plan_members(members_in_log(e), r, &p->text, p->why, sizeof p->why);
+    if (err == ZK_NEWCONFIGNOQUORUM && e->settings->standalone) err = ZK_BADARGUMENTS;
+    if (err) return err;
+    if (lacks_client_port(r->joining)) return ZK_BADARGUMENTS;
+    members_read(p->text.at, p->text.used, &p->target_config, &p->target, p->why, sizeof p->why);
+    read_members(p, members_in_log(e));
+    if (e->settings->standalone && count_voters(&p->target_config) < VOTERS_MIN)
+        return ZK_BADARGUMENTS;
+    if (change_has_unusable_address(e, p)) return ZK_BADARGUMENTS;
+    p->needs_newcomers = true;
+    return lacks_quorum(e, p) ? ZK_NEWCONFIGNOQUORUM : ZK_OK;
+}
+
+static bool is_last_step(const struct ensemble *e) {
+    const struct bytes *target = &e->tree->target, *now = &e->members.text;
+    return target->used == now->used && memcmp(target->at, now->at, now->used) == 0;
+}
+
+/* A change whose end is in the log has ended when a request after it is applied.  A client whose
+ * request was answered may know so before this leader does. */
+static bool is_before_end(const struct ensemble *e) {
+    const struct change *change = &e->change;
+    bool requested = change->requested_term == e->raft.term &&
+                     change->requested_index > raft_read_index(&e->raft);
+    return requested || (e->tree->target.used && !is_last_step(e));
+}
+
+/* The version that clients know becomes the zxid that the tree compares. */
+static int32_t judge(const struct ensemble *e, struct zk_reconfig_request *r) {
+    struct plan p = {0};
+    if (is_before_end(e)) return ZK_RECONFIGINPROGRESS;
+    if (r->config_id != -1 && !e->tree->target.used) {
+        if (r->config_id != tree_members_version(e->tree)) return ZK_BADVERSION;
+        r->config_id = tree_members_zxid(e->tree);
+    }
+    int32_t err = judge_target(e, &p, r);
+    bytes_close(&p.text);
+    return err;
+}
+
+bool change_judge(struct ensemble *e, struct zk_in in, struct bytes *entry) {
+    struct tree_entry parts;
+    struct zk_reconfig_request request;
+    struct bytes body = {0};
+    if (!tree_read_entry(&in, &parts) || parts.op != ZK_OP_RECONFIG ||
+        (parts.rules & (TREE_INTERNAL | TREE_RECONFIG)) != TREE_RECONFIG)
+        return false;
+    struct zk_in asked = parts.body;
+    if (!zk_read_reconfig_request(&asked, &request)) return false;
+    int32_t err = judge(e, &request);
+    if (err) {
+        parts.op = ZK_OP_ERROR;
+        zk_write_i32(&body, err);
+    } else {
+        zk_write_reconfig_request(&body, &request);
+        e->change.requested_index = e->raft.last_index + 1;
+        e->change.requested_term = e->raft.term;
+    }
+    parts.body = zk_in_of(body.at, body.used);
+    entry->used = 0;
+    tree_store_entry(bytes_extend(entry, tree_entry_size(&parts)), &parts);
+    bytes_close(&body);
+    return true;
+}
+
+/* ---- Commands of an operator: each returns NULL, or why not ---- */
+
+/* A server that has just started has a configuration in force before one is applied. */
+static struct zk_text members_now(const struct ensemble *e) {
+    struct zk_text committed = members_committed(e);
+    return committed.size ? committed : change_text(&e->members.text);
+}
+
+/* Checked here first, so that the operator hears at once what is wrong. */
+static const char *propose_change(struct ensemble *e, struct plan *p, const char *joining,
+                                  const char *leaving) {
+    struct zk_reconfig_request request = {
+        .joining = zk_text_of(joining), .leaving = zk_text_of(leaving), .config_id = -1};
+    struct zk_text from = change_is_in_progress(e) ? change_text(&e->tree->target) : members_now(e);
+    p->text.used = 0;
+    if (tree_plan_members(from, &request, &p->text, p->why, sizeof p->why)) return p->why;
+    members_read(p->text.at, p->text.used, &p->target_config, &p->target, p->why, sizeof p->why);
+    read_members(p, members_now(e));
+    if (change_has_unusable_address(e, p)) return p->why;
+    if (lacks_quorum(e, p)) return p->why;
+    change_propose(e, &request, "");
+    return NULL;
+}
+
+/* A transfer stops all writes for a while, so one that cannot succeed is not begun. */
+static const char *transfer(struct ensemble *e, uint8_t to) {
+    struct raft_out out = {0};
+    if (!raft_find_member(&e->raft.config, to)->weight) return "that server has no vote";
+    if (!e->raft.leader) return "there is no leader";
+    if (to == e->raft.leader) return NULL;
+    if (to != e->raft.self && !e->peer[to].up) return "that server cannot be reached";
+    if (!ensemble_leads(e)) return peers_ask_transfer(e, to), NULL;
+    core_transfer_leadership(e, to, &out);
+    ensemble_perform(e, &out, NULL);
+    return NULL;
+}
+
+/* One member, as lines.  Its address for clients stays as it is, and so does its weight if -1 is
+ * given. */
+static const char *propose_member(struct ensemble *e, struct plan *p, struct member member,
+                                  int32_t weight) {
+    char line[2 * SETTINGS_HOST_MAX + 64];
+    read_members(p, members_now(e));
+    const struct member *before = member_list_find(&p->now, member.id);
+    if (before) member.client = before->client, member.directory = before->directory;
+    if (weight < 0) weight = before && before->weight ? before->weight : 1;
+    member.group = 0;
+    member.weight = 1; /* its line follows, as it may have to replace another weight */
+    p->target = (struct member_list){0};
+    member_list_put(&p->target, &member);
+    member_list_write(&p->target, &p->text);
+    snprintf(line, sizeof line, "%.*s\nweight.%d=%d", (int)p->text.used, (const char *)p->text.at,
+             member.id, weight);
+    return propose_change(e, p, line, "");
+}
+
+/* The argument is "4=host:port", perhaps with ":observer". */
+static const char *add(struct ensemble *e, struct plan *p, const char *typed) {
+    char error[SETTINGS_ERROR_MAX];
+    p->target = (struct member_list){0};
+    if (!member_list_parse_short(&p->target, typed, error, sizeof error) || p->target.count != 1)
+        return "not N=HOST:PORT, or N=HOST:PORT:observer";
+    return propose_member(e, p, p->target.at[0], -1);
+}
+
+/* A member with weight is no observer any more. */
+static const char *set_weight(struct ensemble *e, struct plan *p, int32_t id, const char *typed) {
+    uint64_t weight;
+    if (parse_u64(typed, &weight) != 0 || weight > UINT8_MAX)
+        return "not N=W, with a weight from 0 to 255";
+    read_members(p, members_now(e));
+    const struct member *found = member_list_find(&p->now, id);
+    if (!found) return "there is no such member";
+    struct member member = *found;
+    member.observer = weight == 0;
+    return propose_member(e, p, member, weight ? (int32_t)weight : 1);
+}
+
+/* The id of a member, and what follows "=" or NULL; 0: there is no such member. */
+static uint8_t read_member(const struct ensemble *e, const char *typed, const char **value) {
+    char number[8];
+    uint64_t id;
+    size_t size = strcspn(typed, "=");
+    *value = typed[size] ? typed + size + 1 : NULL;
+    if (size >= sizeof number) return 0;
+    memcpy(number, typed, size);
+    number[size] = 0;
+    bool known = parse_u64(number, &id) == 0 && id && id <= SETTINGS_ID_MAX &&
+                 raft_find_member(&e->raft.config, (uint8_t)id);
+    return known ? (uint8_t)id : 0;
+}
+
+static const char *carry_out(struct ensemble *e, struct plan *p, const char *verb,
+                             const char *argument) {
+    const char *value;
+    char number[8];
+    if (ensemble_is_standalone(e)) return "this server is alone: start it with --id and --ensemble";
+    if (strcmp(verb, "add") == 0) return add(e, p, argument);
+    uint8_t id = read_member(e, argument, &value);
+    bool weighs = strcmp(verb, "weight") == 0;
+    if (!id || (value && !weighs)) return "there is no such member";
+    if (weighs) return set_weight(e, p, id, value ? value : "");
+    if (strcmp(verb, "transfer") == 0) return transfer(e, id);
+    snprintf(number, sizeof number, "%d", id);
+    if (strcmp(verb, "remove") == 0) return propose_change(e, p, "", number);
+    return "there is no such command";
+}
+
+bool ensemble_command(struct ensemble *e, const char *verb, const char *argument, char *why,
+                      size_t size) {
+    struct plan p = {0};
+    const char *problem = carry_out(e, &p, verb, argument);
+    if (problem) snprintf(why, size, "%s", problem);
+    bytes_close(&p.text);
+    return !problem;
+}

@@ -1,0 +1,519 @@
+/* Connections: frames as they arrive, and which of them wait for which.
+ *
+ * The buffer of a connection has three parts:
+ *
+ *   [0 ... answered) [answered ... scanned)                         [scanned ... used)
+ *   answered          writes that are proposed, and reads between   not read yet
+ *
+ * Writes are proposed as soon as they are met, so a client that sends many at once has them written
+ * at once.  A read after a write is passed over, and answered when the writes before it have been
+ * applied and before the next one is. */
+#include <stdlib.h>
+
+#include "service/server/internal.h"
+
+enum {
+    HANDSHAKE_MAX = 1024,  /* bytes */
+    BUFFER_KEPT = 1 << 14, /* bytes that an empty buffer may keep */
+};
+
+/* ---- Replies ---- */
+
+enum { REPLY_HEADER = 16 };
+
+size_t reply_begin(struct connection *c) {
+    size_t reply = zk_frame_begin(&c->stream.out);
+    bytes_extend(&c->stream.out, REPLY_HEADER);
+    return reply;
+}
+
+void reply_end(struct connection *c, size_t reply, int32_t xid, int64_t zxid, int32_t err) {
+    struct bytes *out = &c->stream.out;
+    struct zk_reply_header header = {xid, zxid, err};
+    if (err) out->used = reply + sizeof(int32_t) + REPLY_HEADER;
+    zk_store_reply_header(out->at + reply + sizeof(int32_t), &header);
+    tally_add(&c->server->statistics.responses, out->used - reply - sizeof(int32_t), 1);
+    if (!zk_frame_end(out, reply)) /* larger than any frame can be */
+        zk_reply(out, xid, zxid, ZK_SYSTEMERROR);
+    c->sent++;
+    c->server->statistics.sent++;
+    if (err == ZK_NOAUTH) c->server->statistics.refused[REFUSED_permission]++;
+    c->last_zxid = zxid;
+    connection_dirty(c);
+}
+
+void connection_count_received(struct connection *c, size_t kept) {
+    c->server->connections.received += kept - c->kept;
+    c->kept = kept;
+}
+
+/* ---- What clients do not take ----
+ *
+ * An answer may be as long as what it tells of, and its client takes its time; but what waits for
+ * clients that take nothing is bounded. */
+
+enum {
+    TAKEN_MIN = 1 << 16, /* bytes; with less, a client only looks alive */
+    DEAF_MS = 60000,     /* the least that tells of a client that takes little, step by step */
+    READ_WHILE_FULL = 1 << 16, /* bytes of requests: many pings, and little else */
+};
+
+static void note_taken(struct connection *c) {
+    uint64_t taken = net_taken(&c->stream);
+    if (c->unsent && taken - c->taken < TAKEN_MIN) return;
+    c->taken = taken;
+    c->acknowledged_known = false;
+    c->taken_us = c->server->clock.monotonic_us;
+}
+
+void connection_count_unsent(struct connection *c, size_t unsent) {
+    note_taken(c);
+    c->server->connections.unsent += unsent - c->unsent;
+    c->unsent = unsent;
+    if (!unsent) c->events = 0;
+}
+
+/* What the system has taken is not yet with the client, who may take long for it, and is alive.  It
+ * is asked rarely, for that takes a system call. */
+static void note_acknowledged(struct connection *c) {
+    struct net_flow flow;
+    if (!net_flow(&c->stream, &flow)) return;
+    if (c->acknowledged_known && flow.acknowledged - c->acknowledged < TAKEN_MIN) return;
+    if (c->acknowledged_known) c->taken_us = c->server->clock.monotonic_us;
+    c->acknowledged = flow.acknowledged;
+    c->acknowledged_known = true;
+}
+
+static size_t share_of(const struct connections *all) {
+    size_t share = all->unsent_max / ((size_t)all->count + 1);
+    return share < CONNECTION_UNSENT_MAX ? share : CONNECTION_UNSENT_MAX;
+}
+
+/* No connection's events may be a large part of what all may have; and when all together have too
+ * much, none more than its share. */
+static bool takes_too_little(const struct connection *c) {
+    const struct connections *all = &c->server->connections;
+    size_t events = c->events < c->unsent ? c->events : c->unsent;
+    return events > all->unsent_max / 4 ||
+           (events > share_of(all) && all->unsent > all->unsent_max);
+}
+
+bool connection_is_deaf(struct connection *c) {
+    if (!c->unsent) return false;
+    note_taken(c);
+    note_acknowledged(c);
+    return c->unsent > c->server->connections.unsent_max / 4 &&
+           c->server->clock.monotonic_us - c->taken_us > DEAF_MS * 1000;
+}
+
+/* When all together have too much: of those with more than their share, the one that has taken
+ * nothing for the longest.  The last of them has no more than an answer, and may keep it. */
+static struct connection *deafest(const struct connections *all) {
+    struct connection *deafest = NULL;
+    size_t share = share_of(all);
+    unsigned many = 0;
+    for (uint32_t i = 1; i <= all->slots; i++) {
+        struct connection *c = all->at[i];
+        if (!c || c->unsent <= share) continue;
+        many++;
+        note_taken(c);
+        if (!deafest || c->taken_us < deafest->taken_us) deafest = c;
+    }
+    return many > 1 ? deafest : NULL;
+}
+
+void connections_bound_unsent(struct server *s) {
+    enum { AT_A_TIME = 16 }; /* to find one takes as long as there are connections */
+    const struct connections *all = &s->connections;
+    struct connection *c;
+    for (int i = 0; i < AT_A_TIME && all->unsent > all->unsent_max && (c = deafest(all)); i++) {
+        s->statistics.refused[REFUSED_deafness]++;
+        connection_end(c);
+    }
+}
+
+/* Answers are sent at the end of an iteration, all together; but no more of them wait for that than
+ * may wait at all. */
+static void bound_answers(struct connection *c) {
+    const struct connections *all = &c->server->connections;
+    if (c->stream.closing) return;
+    connection_count_unsent(c, net_kept(&c->stream));
+    if (all->unsent <= all->unsent_max) return;
+    net_flush(&c->stream);
+    if (c->stream.closing) return;
+    connection_count_unsent(c, net_kept(&c->stream));
+    connections_bound_unsent(c->server);
+}
+
+/* A client that takes nothing is not kept in the server's memory: it reconnects, and learns then
+ * what has changed. */
+void connection_notify(struct connection *c, int32_t type, struct zk_text path) {
+    struct statistics *statistics = &c->server->statistics;
+    size_t before = c->stream.out.used;
+    if (c->misses_events || takes_too_little(c)) {
+        c->misses_events = true; /* so it is ended */
+        connection_dirty(c);
+        return;
+    }
+    zk_notify(&c->stream.out, &(struct zk_watcher_event){type, ZK_SYNC_CONNECTED, path});
+    statistics->watch_bytes += c->stream.out.used - before;
+    statistics->sent++;
+    c->sent++;
+    connection_count_unsent(c, c->unsent + c->stream.out.used - before);
+    c->events += c->stream.out.used - before;
+    connection_dirty(c);
+}
+
+void connection_dirty(struct connection *c) {
+    struct server *s = c->server;
+    if (c->dirty) return;
+    c->dirty = true;
+    struct connections *all = &s->connections;
+    all->dirty = grown(all->dirty, &all->dirty_room, all->dirty_count + 1, sizeof *all->dirty);
+    all->dirty[all->dirty_count++] = c->number;
+}
+
+void connections_flush(struct server *s) {
+    struct connections *all = &s->connections;
+    size_t none = SIZE_MAX, *steps = s->stopping ? &none : &s->steps.send, i = 0;
+    if (!all->dirty_count || !*steps) return;
+    enum busy_kind before = busy_with(&s->work, BUSY_SENDING);
+    for (; i < all->dirty_count && *steps; i++) {
+        struct connection *c = all->at[all->dirty[i]];
+        if (!c || !c->dirty) continue; /* it has ended, or another has its number now */
+        --*steps;
+        c->dirty = false;
+        net_flush(&c->stream);
+        if (c->stream.closing) continue;
+        connection_count_unsent(c, net_kept(&c->stream));
+        if (c->misses_events) {
+            s->statistics.refused[REFUSED_deafness]++;
+            connection_end(c);
+        } else if (c->state != CONNECTION_ENDING)
+            connection_process(c); /* with what waited for room, if anything did */
+    }
+    all->dirty_count -= i;
+    if (all->dirty_count)
+        memmove(all->dirty, all->dirty + i, all->dirty_count * sizeof *all->dirty);
+    connections_bound_unsent(s);
+    busy_with(&s->work, before);
+}
+
+/* ---- Identities ---- */
+
+struct zk_clients connection_identities(const struct connection *c) {
+    return (struct zk_clients){c->identities.at, c->identities.used, c->identity_count};
+}
+
+bool connection_add_identity(struct connection *c, const char *scheme, struct zk_text id) {
+    struct zk_client known, added = {zk_text_of(scheme), id};
+    for (struct zk_clients left = connection_identities(c); zk_clients_next(&left, &known);)
+        if (zk_text_equal(known.scheme, added.scheme) && zk_text_equal(known.user, added.user))
+            return true;
+    if (c->identities.used + zk_size_client(&added) > CONNECTION_IDENTITIES_MAX) return false;
+    zk_write_client(&c->identities, &added);
+    c->identity_count++;
+    return true;
+}
+
+/* ---- The requests ---- */
+
+/* The frame at an offset of the buffer: 1, or 0: it is not complete, or -1: its size is refused. */
+static int frame_at(const struct connection *c, size_t at, struct zk_in *frame) {
+    struct zk_in received = zk_in_of(c->in.at + at, c->in.used - at);
+    bool is_stranger = c->state == CONNECTION_NEW; /* who keeps no more than a handshake here */
+    int32_t max = c->server->settings.packet_bytes_max;
+    return zk_next_frame(&received, is_stranger && max > HANDSHAKE_MAX ? HANDSHAKE_MAX : max,
+                         frame);
+}
+
+static size_t end_of(const struct connection *c, const struct zk_in *frame) {
+    return (size_t)(frame->end - c->in.at);
+}
+
+/* In an ensemble a sync does too: the writes that it waits for may not have arrived here yet. */
+static bool goes_through_log(const struct server *s, const struct zk_op *op) {
+    return op && (op->kind == ZK_KIND_WRITE || op->number == ZK_OP_CLOSE_SESSION ||
+                  (op->kind == ZK_KIND_BARRIER && !ensemble_is_standalone(s->ensemble)));
+}
+
+/* Backpressure: connections wait until the outbox has room again. */
+static bool must_wait(struct server *s) {
+    if (!ensemble_is_full(s->ensemble)) return false;
+    return s->connections.backpressure = true;
+}
+
+/* What was not sent to those that have been ended is freed at the end of the iteration. */
+static bool must_wait_for_memory(struct server *s) {
+    struct connections *all = &s->connections;
+    if (!all->discarded || all->unsent + all->discarded <= all->unsent_max) return false;
+    return all->deferred = true;
+}
+
+/* Nobody sees the tree in the middle of an entry, nor a change before the event that tells of it.
+ */
+static bool must_wait_for_entry(struct server *s) {
+    if (!s->applying.begun) return false;
+    return s->connections.deferred = true;
+}
+
+static bool reads_are_linearizable(const struct server *s) {
+    return s->settings.linearizable && !ensemble_is_standalone(s->ensemble);
+}
+
+/* What is passed over has to be answered before the next entry is applied, and a setWatches may
+ * take as long as its client does to take the events. */
+static bool may_be_passed(const struct server *s, const struct zk_op *op) {
+    bool is_read = op && (op->kind == ZK_KIND_READ || op->kind == ZK_KIND_BARRIER) &&
+                   op->number != ZK_OP_SET_WATCHES && op->number != ZK_OP_SET_WATCHES2;
+    return op && ((is_read && !reads_are_linearizable(s)) || op->number == ZK_OP_PING);
+}
+
+/* A linearizable read waits for a read index that was requested after it arrived. */
+static bool may_be_served(struct connection *c, const struct zk_op *op) {
+    struct server *s = c->server;
+    if (!op || op->kind != ZK_KIND_READ || !reads_are_linearizable(s) || c->read_only) return true;
+    if (c->read_index && c->scanned < c->read_index_end)
+        return ensemble_read_index_reached(s->ensemble, c->read_index);
+    c->read_index = ensemble_request_read_index(s->ensemble);
+    c->read_index_end = c->in.used;
+    return false;
+}
+
+void connections_serve_reads(struct server *s) {
+    for (uint32_t i = 1; i <= s->connections.slots; i++) {
+        struct connection *c = s->connections.at[i];
+        if (c && c->read_index && c->state == CONNECTION_OPEN &&
+            ensemble_read_index_reached(s->ensemble, c->read_index))
+            connection_process(c);
+    }
+}
+
+static void note_request(struct connection *c, const struct zk_request_header *header) {
+    c->received++;
+    c->server->statistics.received++;
+    c->last_op = header->type;
+    if (header->xid >= 0) c->last_xid = header->xid; /* others are the client library's own */
+    c->last_answer_us = c->server->clock.monotonic_us;
+}
+
+/* A reconfig where there are no members to change, as ZooKeeper answers it. */
+static bool has_no_members(const struct connection *c, const struct zk_request_header *header) {
+    return header->type == ZK_OP_RECONFIG && c->server->settings.reconfig &&
+           ensemble_is_standalone(c->server->ensemble);
+}
+
+/* Handles the frame at `scanned`; false when nothing after it may be looked at yet. */
+static bool handle(struct connection *c, struct zk_in *frame) {
+    struct zk_request_header header;
+    size_t end = end_of(c, frame);
+    if (!zk_read_request_header(frame, &header)) {
+        connection_end(c);
+        return false;
+    }
+    const struct zk_op *op = zk_op_of(header.type);
+    if (c->reconfiguring) return false; /* all requests after it wait */
+    if (goes_through_log(c->server, op) && c->read_only) {
+        note_request(c, &header);
+        c->server->statistics.refused[REFUSED_read_only]++;
+        reply_end(c, reply_begin(c), header.xid, c->server->tree.zxid, ZK_NOTREADONLY);
+        if (header.type == ZK_OP_CLOSE_SESSION) connection_end_after(c);
+        c->answered = end;
+    } else if (goes_through_log(c->server, op)) {
+        if (c->waiting >= (uint32_t)c->server->settings.outstanding_max) return false;
+        if (must_wait(c->server)) return false;
+        note_request(c, &header);
+        int32_t err = has_no_members(c, &header) ? ZK_UNIMPLEMENTED : cost_judge(c, op, *frame);
+        if (err)
+            propose_error(c->server, c, header.xid, err);
+        else
+            propose(c->server, c, c->session_id, header.xid, header.type, *frame);
+        c->waiting++;
+        c->reconfiguring = header.type == ZK_OP_RECONFIG;
+        if (header.type == ZK_OP_CLOSE_SESSION) c->state = CONNECTION_CLOSING;
+    } else if (c->waiting) {
+        if (!may_be_passed(c->server, op)) return false;
+    } else if (!may_be_served(c, op) ||
+               (header.type != ZK_OP_PING && must_wait_for_entry(c->server))) {
+        return false;
+    } else {
+        enum request_status status = request_answer(c, &header, frame);
+        if (status == REQUEST_WAITS) return false;
+        note_request(c, &header);
+        if (status == REQUEST_REFUSED) connection_end_after(c);
+        c->answered = end;
+    }
+    c->scanned = end;
+    c->met_us = c->received_us;
+    return true;
+}
+
+/* Reads are timed together, from when the last bytes arrived: reading a clock for each would cost
+ * more than some of them do. */
+static void time_reads(struct connection *c) {
+    if (!c->untimed) return;
+    uint64_t us = clock_monotonic_us() - c->received_us;
+    tally_add(&c->latency, us, c->untimed);
+    summary_add(&c->server->statistics.reads, us, c->untimed);
+    c->untimed = 0;
+}
+
+/* Whether it has sent a request, and not only a part of one, that is not answered. */
+static bool awaits_answer(const struct connection *c) {
+    struct zk_in frame;
+    return c->answered < c->scanned || frame_at(c, c->scanned, &frame) == 1;
+}
+
+/* Gives memory back, and stops reading while too much waits. */
+static void tidy(struct connection *c) {
+    if (c->answered == c->in.used) {
+        c->in.used = c->answered = c->scanned = c->read_index_end = 0;
+        if (c->in.room > BUFFER_KEPT) bytes_close(&c->in);
+    } else if (c->answered > c->in.used / 2) {
+        memmove(c->in.at, c->in.at + c->answered, c->in.used - c->answered);
+        c->in.used -= c->answered;
+        c->scanned -= c->answered;
+        c->read_index_end -= c->read_index_end < c->answered ? c->read_index_end : c->answered;
+        c->answered = 0;
+    }
+    /* Who takes a long answer sends pings meanwhile, and its session lives by them. */
+    bool answers_wait = net_unsent(&c->stream) > CONNECTION_UNSENT_MAX;
+    size_t max = answers_wait ? READ_WHILE_FULL : 2 * (size_t)c->server->settings.packet_bytes_max;
+    const struct connections *all = &c->server->connections;
+    bool full =
+        c->in.used - c->answered > max || (all->received > all->received_max && awaits_answer(c));
+    if (c->state != CONNECTION_ENDING) net_read(&c->stream, !full && !c->server->leaving_us);
+}
+
+/* Answers the reads that were passed over, up to the next write; false: nothing after them may be
+ * looked at yet.  No further entry is applied before they are answered: one that takes several
+ * iterations is the server's reading, which entries wait for. */
+static bool answer_passed(struct connection *c) {
+    struct zk_in frame;
+    struct zk_request_header header;
+    while (c->answered < c->scanned && frame_at(c, c->answered, &frame) == 1) {
+        size_t end = end_of(c, &frame);
+        zk_read_request_header(&frame, &header);
+        if (goes_through_log(c->server, zk_op_of(header.type))) return c->passed = false;
+        size_t unsent_max = c->server->connections.unsent_max / 4;
+        if (net_unsent(&c->stream) > unsent_max) net_flush(&c->stream);
+        if (!c->stream.closing && net_unsent(&c->stream) > unsent_max) {
+            c->server->statistics.refused[REFUSED_deafness]++;
+            connection_end(c);
+        }
+        if (c->stream.closing) return false;
+        enum request_status status = request_answer(c, &header, &frame);
+        if (status == REQUEST_WAITS) return false;
+        note_request(c, &header);
+        if (status == REQUEST_REFUSED) connection_end_after(c);
+        c->answered = end;
+        bound_answers(c);
+        if (c->stream.closing) return false;
+    }
+    c->passed = false;
+    return true;
+}
+
+static void process(struct connection *c) {
+    if (c->passed && !answer_passed(c)) {
+        time_reads(c);
+        return;
+    }
+    while ((c->state == CONNECTION_NEW || c->state == CONNECTION_OPEN) &&
+           net_unsent(&c->stream) <=
+               CONNECTION_UNSENT_MAX) { /* a client that takes no answers has to wait */
+        struct zk_in frame;
+        if (c->state == CONNECTION_NEW && c->in.used >= 4 &&
+            c->server->admin->answer_word(c, c->in.at))
+            return;
+        int status = frame_at(c, c->scanned, &frame);
+        if (status < 0) {
+            c->server->statistics.refused[REFUSED_size]++;
+            connection_end(c);
+            return;
+        }
+        if (status == 0 || must_wait_for_memory(c->server)) break;
+        if (c->state == CONNECTION_NEW) {
+            c->answered = c->scanned = end_of(c, &frame);
+            session_connect(c, &frame);
+        } else if (!handle(c, &frame)) {
+            break;
+        }
+        bound_answers(c);
+        if (c->stream.closing) break;
+    }
+    time_reads(c);
+    if (!c->stream.closing) tidy(c);
+}
+
+void connection_process(struct connection *c) {
+    struct busy *busy = &c->server->work;
+    enum busy_kind before = busy_with(busy, BUSY_REQUESTS);
+    process(c);
+    if (!c->stream.closing) connection_count_received(c, c->in.room);
+    busy_with(busy, before);
+}
+
+void connection_answered(struct connection *c) {
+    struct zk_in frame;
+    int status = frame_at(c, c->answered, &frame);
+    cv_assert(c->waiting && status == 1);
+    c->waiting--;
+    c->reconfiguring = false;
+    c->answered = end_of(c, &frame);
+    c->passed = true;
+    connection_process(c);
+}
+
+void connections_resume(struct server *s) {
+    struct connections *all = &s->connections;
+    bool wait_for_room = all->backpressure && must_wait(s);
+    bool wait_for_entry = all->deferred && s->applying.begun;
+    if ((!all->backpressure || wait_for_room) && (!all->deferred || wait_for_entry)) return;
+    all->backpressure = wait_for_room;
+    all->deferred = wait_for_entry;
+    all->resuming = true;
+    all->resumed = all->slots ? all->resumed % all->slots + 1 : 0; /* each is the first in turn */
+    for (uint32_t i = 0; i < all->slots; i++) {
+        struct connection *c = all->at[(all->resumed + i) % all->slots + 1];
+        if (c && (c->state == CONNECTION_OPEN || c->state == CONNECTION_NEW)) connection_process(c);
+    }
+    all->resuming = false;
+}
+
+/* Of those that have sent a large part of a request, or have sent one for some time, the one that
+ * is at it for the longest. */
+static struct connection *slowest_to_ask(const struct connections *all, uint64_t now_us) {
+    enum { MUCH = 1 << 16, LONG_US = 1000000 };
+    struct connection *slowest = NULL;
+    for (uint32_t i = 1; i <= all->slots; i++) {
+        struct connection *c = all->at[i];
+        if (!c || !c->in.used || awaits_answer(c)) continue;
+        if (c->kept <= MUCH && now_us - c->met_us < LONG_US) continue;
+        if (!slowest || c->met_us < slowest->met_us) slowest = c;
+    }
+    return slowest;
+}
+
+/* Parts of requests may not take the memory that others need.  Those that are complete are answered
+ * soon, and no more is read of who has sent them. */
+static void end_slowest(struct server *s) {
+    const struct connections *all = &s->connections;
+    struct connection *c;
+    while (all->received > all->received_max && (c = slowest_to_ask(all, s->clock.monotonic_us))) {
+        s->statistics.refused[REFUSED_memory]++;
+        connection_end(c);
+    }
+}
+
+void connection_receive(struct connection *c, const unsigned char *bytes, size_t size) {
+    clock_read(&c->server->clock);
+    c->received_us = c->server->clock.monotonic_us;
+    c->server->statistics.bytes_received += size;
+    session_touch(c); /* also when it waits after a write that takes its time */
+    if (!c->in.used) c->met_us = c->received_us;
+    bytes_add(&c->in, bytes, size);
+    connection_process(c);
+    if (c->server->connections.received > c->server->connections.received_max)
+        end_slowest(c->server);
+}

@@ -1,0 +1,166 @@
+/* The memory that the server may use.  The system ends a process that uses more than its group's
+ * limit, so requests that need more are refused before. */
+#include <malloc.h>
+
+#include "base/logger.h"
+#include "service/server/internal.h"
+
+/* What clients do not take waits in memory too: a part of it, and no more than is useful. */
+static size_t unsent_max(uint64_t limit) {
+    const uint64_t least = 16 << 20, most = 256 << 20;
+    if (!limit || limit / 4 > most) return most;
+    return limit / 4 < least ? least : limit / 4;
+}
+
+/* Watches cost nobody but this server, and have no quota: they leave most of the memory to the
+ * rest, which without a limit is the machine's. */
+static uint64_t watches_max(uint64_t limit) {
+    uint64_t all = limit ? limit : uv_get_total_memory();
+    return all ? all / 4 : UINT64_MAX;
+}
+
+/* How much of the limit may be used after what, in parts of 64.  What lasts, as nodes do, ends at
+ * nine tenths; each of those goes further than what is less needed. */
+enum { PARTS = 64, WITH_RESTORED_WATCHES = 60, WITH_PIECES = 61, WITH_ANSWERS = 62 };
+
+static bool is_within(const struct server *s, uint64_t bytes, unsigned parts) {
+    return bytes <= s->memory.limit / PARTS * parts;
+}
+
+static uint64_t least_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
+
+/* Parts of requests, and answers that nobody takes, are there for a time.  They have what the rest
+ * leaves, a half each, or next to nothing. */
+static void divide_the_rest(struct server *s) {
+    uint64_t limit = s->memory.limit, all = limit / PARTS * WITH_ANSWERS;
+    uint64_t passing = s->connections.received + s->connections.unsent;
+    uint64_t lasting = s->memory.resident > passing ? s->memory.resident - passing : 0;
+    uint64_t half = lasting < all ? (all - lasting) / 2 : 0;
+    if (half < limit / PARTS) half = limit / PARTS;
+    s->connections.received_max = (size_t)least_of(half, limit / 4);
+    s->connections.unsent_max = (size_t)least_of(half, unsent_max(limit));
+}
+
+void memory_open(struct server *s) {
+    s->memory.limit =
+        memory_limit(s->settings.memory_mib_max, "/proc/self/cgroup", "/sys/fs/cgroup");
+    s->connections.unsent_max = unsent_max(s->memory.limit);
+    s->memory.watches_max = watches_max(s->memory.limit);
+    s->connections.received_max = SIZE_MAX;
+    if (s->memory.limit)
+        logger_info("memory is limited: with less than a tenth of it left, requests that need more "
+                    "are refused",
+                    LOGGER_UINT("bytes", s->memory.limit));
+    memory_measure(s);
+}
+
+/* ---- What is used ---- */
+
+static uint64_t resident_bytes(void) {
+    size_t bytes = 0;
+    uv_resident_set_memory(&bytes);
+    return bytes;
+}
+
+/* What was freed is used again before the system is asked for more, by what fits into it. */
+static uint64_t reusable_bytes(const struct tree *tree) {
+    uint64_t bytes = tree->node_arena.used - (tree->nodes + 1) * sizeof(struct node);
+#ifdef __GLIBC__
+    bytes += mallinfo2().fordblks;
+#endif
+    return bytes;
+}
+
+static uint64_t weight_of(const struct server *s) {
+    enum { AROUND_A_TEXT = 32, INDEX = 16, TLS_SESSION = 48 << 10 };
+    return (uint64_t)s->tree.bytes +
+           (uint64_t)s->tree.nodes * (sizeof(struct node) + AROUND_A_TEXT + INDEX) +
+           watches_weight(&s->watches) + s->connections.received + s->connections.unsent +
+           s->reading.reply.used + (uint64_t)s->connections.count * sizeof(struct connection) +
+           (uint64_t)s->connections.secure * TLS_SESSION;
+}
+
+static bool is_too_much(uint64_t used, uint64_t limit) { return used > limit / 10 * 9; }
+
+/* To count what was freed takes long if it is in many pieces: it is done only where it matters, and
+ * takes a hundredth of the time at most.  In between some of it may have been used again. */
+static uint64_t known_reusable_bytes(struct server *s) {
+    enum { PAUSE = 100 };
+    uint64_t now_ns = uv_hrtime(), weight = weight_of(s);
+    if (now_ns >= s->memory.count_after_ns) {
+        s->memory.reusable = reusable_bytes(&s->tree);
+        s->memory.reusable_weight = weight;
+        s->memory.count_after_ns = now_ns + PAUSE * (uv_hrtime() - now_ns);
+    }
+    uint64_t grown = weight > s->memory.reusable_weight ? weight - s->memory.reusable_weight : 0;
+    return grown < s->memory.reusable ? s->memory.reusable - grown : 0;
+}
+
+/* What was freed in between goes back to the system, where that is whole pages; it takes as long as
+ * to count it. */
+static void give_back(struct server *s) {
+#ifdef __GLIBC__
+    enum { PAUSE = 100 };
+    uint64_t now_ns = uv_hrtime();
+    if (now_ns < s->memory.give_after_ns) return;
+    malloc_trim(0);
+    s->memory.give_after_ns = now_ns + PAUSE * (uv_hrtime() - now_ns);
+#else
+    (void)s;
+#endif
+}
+
+void memory_measure(struct server *s) {
+    if (!s->memory.limit) return;
+    uint64_t resident = resident_bytes(), reusable = 0;
+    uint64_t copied = copies_bytes(s);
+    if (!is_within(s, resident + copied, WITH_PIECES)) {
+        give_back(s);
+        resident = resident_bytes();
+    }
+    if (!s->memory.copies.known && copied > resident) copied = resident;
+    if (is_too_much(resident + copied, s->memory.limit)) reusable = known_reusable_bytes(s);
+    s->memory.used = (resident > reusable ? resident - reusable : 0) + copied;
+    s->memory.resident = resident + copied;
+    s->memory.weight = weight_of(s) + copies_expected(s);
+    divide_the_rest(s);
+}
+
+bool memory_is_short(struct server *s) {
+    enum { GROWTH_PARTS = 64 }; /* of the limit: it is measured again when that much has grown */
+    if (!s->memory.limit) return false;
+    uint64_t grown = weight_of(s) + copies_expected(s) - s->memory.weight;
+    if ((int64_t)grown > (int64_t)(s->memory.limit / GROWTH_PARTS)) memory_measure(s);
+    uint64_t used = s->memory.used, limit = s->memory.limit;
+    bool is_short = is_too_much(used, limit) || !is_within(s, s->memory.resident, WITH_PIECES);
+    if (is_short && !s->memory.is_short)
+        logger_warning("memory is short, so requests that need more are refused; delete nodes, or "
+                       "give the server more",
+                       LOGGER_UINT("used", used), LOGGER_UINT("resident", s->memory.resident),
+                       LOGGER_UINT("limit", limit));
+    if (!is_short && s->memory.is_short) logger_info("there is enough memory again");
+    return s->memory.is_short = is_short;
+}
+
+/* Those that a client had before may come back when memory is short, or it would be cut off for
+ * good; but not until there is none. */
+bool memory_allows_watch(struct server *s, bool is_restored) {
+    return watches_weight(&s->watches) < s->memory.watches_max &&
+           (!memory_is_short(s) ||
+            (is_restored && is_within(s, s->memory.resident, WITH_RESTORED_WATCHES)));
+}
+
+/* A list is as long as what it tells of, and is there twice while it is moved to a larger place or
+ * encrypted. */
+bool memory_allows_answer(struct server *s, size_t size) {
+    if (!s->memory.limit) return true;
+    memory_is_short(s); /* so it is measured again, if need be */
+    return is_within(s, s->memory.resident + size, WITH_ANSWERS);
+}
+
+/* Each connection takes some, and it may be the last: those that are there go on.  What they leave
+ * here for a time keeps nobody out: there are limits for that. */
+bool memory_allows_connection(struct server *s) {
+    uint64_t passing = s->connections.received + s->connections.unsent;
+    return !memory_is_short(s) || s->memory.used <= s->memory.limit / 20 * 19 + passing;
+}

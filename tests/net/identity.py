@@ -1,0 +1,289 @@
+"""Who is a member, and who only has a member's number: lost and mixed-up data, other ensembles, old configurations."""
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import time
+
+from kazoo import exceptions as error
+
+from ensemble import TIMEOUT_S, Ensemble, eventually, main, raises
+from members import config, done, join, joiner, started, status
+from strangers import frame, hello
+
+
+def ids(zk):
+    """The directory.N and ensemble lines of /zookeeper/config."""
+    return dict(line.split("=", 1) for line in config(zk)[0] if line.startswith(("directory.", "ensemble")))
+
+
+def recorded(ensemble, *numbers):
+    """Waits until the configuration has the ids of these members' directories."""
+    zk = ensemble.client(ensemble.leader())
+    wanted = {"ensemble", *(f"directory.{n}" for n in numbers)}
+    return eventually(lambda: (found := ids(zk)).keys() == wanted and found, f"the ids of {numbers}")
+
+
+def wiped_member(directory):
+    """A member that has lost its data is refused, both sides say so, and it has no vote; removed and added again it
+    is a member as before."""
+    ensemble = started(directory)
+    before = recorded(ensemble, 1, 2, 3)
+    leader, wiped = ensemble.leader(), ensemble.followers()[0]
+    other = next(m for m in ensemble.members if m not in (leader, wiped))
+    client = ensemble.client(leader, other)
+    client.create("/before", b"kept")
+    wiped.kill()
+    shutil.rmtree(wiped.directory)
+    wiped.start()
+    said = "another data directory than the one it became a member with"
+    for member in wiped, leader, other:
+        eventually(lambda m=member: said in m.log(), f"server {member.number} says so")
+    client.create("/after")
+    leader.kill()
+    time.sleep(2)  # several election timeouts
+    assert other.follows()[1] == 0, "a server that has lost its data elected another"
+    leader.start()
+    leader = ensemble.leader([leader, other])
+    done(leader, "remove", str(wiped.number))
+    wiped.kill()
+    shutil.rmtree(wiped.directory)
+    wiped.options.append("--join")
+    wiped.start()
+    done(leader, "add", f"{wiped.number}={wiped.peer}")
+    after = recorded(ensemble, 1, 2, 3)
+    changed = {key for key in before if before[key] != after[key]}
+    assert changed == {f"directory.{wiped.number}"}, (before, after)
+    zk = ensemble.client(wiped)
+    zk.sync("/before")
+    assert zk.get("/before")[0] == b"kept"
+    ensemble.stop()
+
+
+def refuses(member, complaint):
+    member.spawn()
+    assert member.end() == 3, member.log()
+    assert complaint in member.log(), member.log()
+
+
+def mixed_up_data(directory):
+    """The data of another server, and data without its vote."""
+    ensemble = started(directory)
+    recorded(ensemble, 1, 2, 3)
+    first, second, third = ensemble.members
+    for member in ensemble.members:
+        member.kill()
+    os.rename(second.directory, f"{directory}/away")
+    os.rename(third.directory, second.directory)
+    refuses(second, "the data is another server's")
+    os.rename(second.directory, third.directory)
+    os.rename(f"{directory}/away", second.directory)
+    os.rename(f"{first.directory}/vote", f"{directory}/vote")
+    refuses(first, "the file 'vote' is missing")
+    os.rename(f"{directory}/vote", f"{first.directory}/vote")
+    for member in ensemble.members:
+        member.start()
+    ensemble.leader()
+    ensemble.stop()
+
+
+def founding(directory):
+    """Servers with empty directories wait for each other, unless they are told that all are empty."""
+    ensemble = Ensemble(directory)
+    first, second, third = ensemble.members
+    first.start()
+    second.start()
+    time.sleep(2)  # several election timeouts
+    assert first.follows()[1] == second.follows()[1] == 0, "two of three founded the ensemble"
+    third.start()
+    ensemble.leader()
+    ensemble.stop()
+    told = Ensemble(directory)
+    for member in told.members:
+        shutil.rmtree(member.directory)
+    for member in told.members[:2]:
+        member.start()
+    for member in told.members[:2]:  # nothing has come of it so far
+        member.kill()
+        member.options.append("--found")
+        member.start()
+    told.leader(told.members[:2])
+    told.members[2].start()
+    told.leader()
+    told.stop()
+
+
+def other_ensemble(directory):
+    """Two ensembles that name each other's addresses do not talk."""
+    os.mkdir(f"{directory}/a")
+    os.mkdir(f"{directory}/b")
+    one = started(f"{directory}/a")
+    recorded(one, 1, 2, 3)
+    client = one.client()
+    client.create("/one")
+    one.clients.remove(client)
+    client.stop()
+    for member in one.members:
+        member.kill()
+    two = started(f"{directory}/b")
+    recorded(two, 1, 2, 3)
+    stray = two.followers()[0]
+    stray.kill()
+    lost = one.members[stray.number - 1]
+    lost.start()  # at the address of the other ensemble's member, and dials all of its members
+    eventually(lambda: "belong to different ensembles" in lost.log(), "it says so")
+    term = two.leader([m for m in two.members if m is not stray]).follows()
+    time.sleep(1)
+    assert lost.follows()[1] == 0
+    assert two.leader([m for m in two.members if m is not stray]).follows() == term
+    lost.kill()
+    stray.start()
+    two.leader()
+    assert two.client(stray).exists("/one") is None
+    two.stop()
+
+
+def new_leader_brings_another(directory):
+    """A member that the first configuration does not name leads, and brings another one: that one has to answer it
+    while it replays the configurations without it."""
+    ensemble = started(directory)
+    fourth = joiner(ensemble, directory, 4).start()
+    join(ensemble, fourth)
+    eventually(lambda: {m["id"]: m["weight"] for m in status(fourth)["members"]}.get(4) == 1, "4 has a vote")
+    done(fourth, "transfer", "4")
+    eventually(lambda: status(fourth)["leader"] == 4, "4 leads")
+    fifth = joiner(ensemble, directory, 5).start()
+    done(fourth, "add", f"5={fifth.peer}")
+    ensemble.members.append(fifth)
+    eventually(lambda: {m["id"]: m["weight"] for m in status(fifth)["members"]}.get(5) == 1, "5 has a vote")
+    ensemble.leader()
+    ensemble.stop()
+
+
+def comes_back_among_others(directory):
+    """While a member is down all others are replaced; it catches up from servers that it has never heard of, and they
+    elect a leader together."""
+    ensemble = started(directory)
+    first, second, third = ensemble.members
+    recorded(ensemble, 1, 2, 3)
+    third.kill()
+    fourth, fifth = joiner(ensemble, directory, 4).start(), None
+    join(ensemble, fourth)
+    fifth = joiner(ensemble, directory, 5).start()
+    join(ensemble, fifth)
+    for member in first, second:
+        stays = fourth if member is not fourth else fifth
+        done(stays, "remove", str(member.number))
+        member.kill()
+    eventually(lambda: {m["id"] for m in status(fourth)["members"]} == {3, 4, 5}, "only 3, 4 and 5 are left")
+    ensemble.client(fourth).create("/news")
+    third.start()
+    zk = ensemble.client(third)
+    eventually(lambda: zk.exists("/news"), "it catches up")
+    fifth.kill()
+    ensemble.leader([third, fourth])
+    ensemble.client(third).create("/together")
+    ensemble.stop()
+
+
+def added_anew_meanwhile(directory):
+    """While a member is away another one is removed, and added again with a new directory: it knows only the old one."""
+    ensemble = started(directory, count=4)
+    recorded(ensemble, 1, 2, 3, 4)
+    away, anew, other = ensemble.followers()
+    leader = ensemble.leader()
+    away_knows = ensemble.client(away)
+    eventually(lambda: len(ids(away_knows)) == 5, "it knows all ids")
+    ensemble.clients.remove(away_knows)
+    away_knows.stop()
+    done(leader, "remove", str(anew.number))
+    anew.kill()
+    shutil.rmtree(anew.directory)
+    anew.options.append("--join")
+    away.kill()
+    anew.start()
+    done(leader, "add", f"{anew.number}={anew.peer}")
+    recorded(ensemble, 1, 2, 3, 4)
+    away.start()
+    leader.kill()
+    ensemble.leader([away, anew, other])
+    ensemble.stop()
+
+
+def data_of_its_own(directory):
+    """A server with data of its own does not join: it would keep entries that no other member has."""
+    ensemble = started(directory)
+    own = joiner(ensemble, directory, 4)
+    serve = [own.program, "serve", "--data", own.directory, "--listen", own.address, "--http", "off"]
+    alone = subprocess.Popen(serve, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    assert alone.stdout.readline().startswith("conclave: serving")
+    zk = ensemble.client(own)
+    zk.create("/own")  # before that there may be nothing that is not given up
+    zk.stop()
+    alone.kill()
+    alone.wait()
+    alone.stdout.close()
+    refuses(own, "the data was written by a server alone, so this server does not join")
+    backup = f"{directory}/backup"
+    subprocess.run([own.program, "backup", "--data", ensemble.members[0].directory, backup], check=True,
+                   stdout=subprocess.DEVNULL)
+    shutil.rmtree(own.directory)
+    said = subprocess.run([own.program, "restore", backup, "--data", own.directory], check=True, capture_output=True,
+                          text=True).stdout
+    assert "is that of a server alone now" in said, said
+    refuses(own, "the data was written by a server alone, so this server does not join")
+    own.options.remove("--join")
+    own.ensemble = f"4={own.peer}"
+    own.start()
+    eventually(lambda: own.follows()[1] == 4, "it leads, alone")
+    own.kill()
+    ensemble.stop()
+
+
+def ids_are_not_for_clients(directory):
+    options = ["--set", "reconfigEnabled=true", "--set", "skipACL=yes"]
+    ensemble = started(directory, *options)
+    recorded(ensemble, 1, 2, 3)
+    zk = ensemble.client(ensemble.leader())
+    text = zk.get("/zookeeper/config")[0].decode()
+    for forged in text.replace("ensemble=", "ensemble=f"), text.replace("directory.1=", "directory.1=f"):
+        lines = [line if "=f" not in line else line[:-1] for line in forged.splitlines()]
+        raises(error.BadArgumentsError, zk.reconfig, None, None, ",".join(lines))
+    zk.reconfig(None, None, ",".join(text.splitlines()))  # as it was read
+    ensemble.stop()
+
+
+def stranger(directory):
+    """A process that says it is server 9, or sends an absurd term, changes nothing."""
+    ensemble = started(directory, "--insecure")
+    recorded(ensemble, 1, 2, 3)
+    leader = ensemble.leader()
+    term = leader.follows()[0]
+    for sender, claimed in (9, term + 5), (9, 2**31 - 1), (2 if leader.number != 2 else 3, 2**31 - 1):
+        for member in ensemble.members:
+            if member.number == sender:
+                continue
+            host, port = member.peer.rsplit(":", 1)
+            with socket.create_connection((host, int(port)), TIMEOUT_S) as link:
+                link.sendall(hello(sender, member.number, version=4))
+                link.settimeout(TIMEOUT_S)
+                link.recv(48)
+                append = struct.pack(">BQ", 3, claimed) + struct.pack(">QQQQQQIBBBQ", 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0)
+                try:
+                    link.sendall(frame(8, struct.pack(">IB", 1, 0) + b"127.0.0.1") + frame(1, append))
+                    link.shutdown(socket.SHUT_WR)
+                    link.recv(1)
+                except OSError:
+                    pass  # refused
+    client = ensemble.client()
+    client.create("/still")
+    leader = ensemble.leader()
+    assert leader.follows()[0] < term + 5, leader.log()
+    assert 9 not in {m.follows()[1] for m in ensemble.members}
+    ensemble.stop()
+
+
+if __name__ == "__main__":
+    main([wiped_member, mixed_up_data, founding, other_ensemble, new_leader_brings_another, comes_back_among_others,
+          added_anew_meanwhile, data_of_its_own, ids_are_not_for_clients, stranger])

@@ -1,0 +1,387 @@
+"""`conclave lock`: one holder at a time, whatever dies or stops, and each end with its exit code.
+SERVER=zookeeper is against ZooKeeper; CYCLES is how often each of 32 processes takes the lock in `counting`."""
+import os
+import signal
+import socket
+import subprocess
+
+from ensemble import TIMEOUT_S, eventually, main
+from locking import CALM, CONCLAVE, FOREVER_MS, KIND, TTL, Process, Site, children, in_threads, keeper_of, kill, parent_of, together
+
+
+def exit_codes(directory):
+    with Site(directory) as site:
+        site.expect(0, "lock", "x", "--", "true")
+        site.expect(7, "lock", "x", "--", "sh", "-c", "exit 7")
+        site.expect(128 + 9, "lock", "x", "--", "sh", "-c", "kill -9 $$")
+        site.expect(127, "lock", "x", "--", "no-such-command", says="command not found")
+        site.expect(126, "lock", "x", "--", "/etc/passwd", says="cannot be executed")
+        site.expect(2, "lock", "a/b", "--", "true", says="no slashes")
+        site.expect(2, "lock", "x", says="after '--'")
+        site.expect(2, "lock", "x", "x", "--", "true", says="named twice")
+        site.expect(2, "lock", "x", "--ttl", "3s", "--grace", "2s", "--", "true", says="at most a third")
+        site.expect(2, "lock", "x", "--fd", "77", says="not open")
+        site.expect(69, "lock", "x", "--server", "127.0.0.1:1", "--connect-timeout", "100ms", "--", "true",
+                    says="127.0.0.1:1 (connection refused)")
+        holder = site.start("lock", "x", *site.body(FOREVER_MS))
+        site.await_body(1)
+        site.expect(75, "lock", "-n", "x", "--", "true")
+        site.expect(9, "lock", "-n", "-E", "9", "x", "--", "true")
+        site.expect(75, "lock", "-w", "100ms", "x", "--", "true", says="somebody else holds it")
+        site.expect(75, "lock", "-n", "a", "x", "--", "true")
+        site.expect(0, "lock", "-n", "a", "--", "true")  # not kept by the attempt before
+        holder.send_signal(signal.SIGTERM)
+        assert holder.wait() == 128 + 15
+        site.expect(0, "lock", "-n", "x", "--", "true")
+
+
+def not_allowed(directory):
+    with Site(directory) as site:
+        site.expect(0, "create", "/locks", "--acl", "digest:nobody:x:cdrwa")
+        site.expect(77, "lock", "x", "--", "true", says="ACL")
+
+
+def surroundings(directory):
+    """Environment, standard input, descriptors, shared locks and semaphores, several at once."""
+    with Site(directory) as site:
+        show = 'echo "$CONCLAVE_LOCK $CONCLAVE_TOKEN $CONCLAVE_SERVER"; ls /proc/self/fd | wc -l; cat'
+        name, token, server, files, words = site.expect(0, "lock", "x", "--", "sh", "-c", show, input="from stdin").split(
+            maxsplit=4)
+        assert (name, server, words) == ("x", site.server.address, "from stdin"), (name, server, words)
+        assert int(files) <= 4, f"the command inherits {files} descriptors"
+        again = site.expect(0, "lock", "x", "--", "sh", "-c", "echo $CONCLAVE_TOKEN")
+        assert int(again) > int(token)
+        tokens = site.expect(0, "lock", "b", "a", "--", "sh", "-c", "echo $CONCLAVE_LOCK $CONCLAVE_TOKEN $CONCLAVE_TOKENS")
+        first, token, *rest = tokens.split()
+        both = dict(word.split("=") for word in rest)
+        assert first == "b" and both["b"] == token and set(both) == {"a", "b"}, tokens
+        site.expect(0, "lock", "-s", "r", "--", CONCLAVE, "lock", "-s", "-n", "r", "--", "true")
+        site.expect(75, "lock", "-s", "r", "--", CONCLAVE, "lock", "-n", "r", "--", "true")
+        two = ["--slots", "2", "s", "--", CONCLAVE, "lock", "-n", "--slots", "2", "s", "--"]
+        site.expect(0, "lock", *two, "true")
+        site.expect(75, "lock", *two, CONCLAVE, "lock", "-n", "--slots", "2", "s", "--", "true")
+        site.environment["CONCLAVE_CONTEXT"] = "another"  # a server that is named alone has nothing of it
+        show = "echo $CONCLAVE_SERVER ${CONCLAVE_CONTEXT-none}"
+        for words in ("lock x", "once x --slot 1", "elect x"):
+            said = site.expect(0, *words.split(), "--server", site.server.address, "--", "sh", "-c", show)
+            assert said == f"{site.server.address} none\n", (words, said)
+
+
+def within_itself(directory):
+    """A wrapper whose command wants the same lock is a deadlock, which others can see."""
+    with Site(directory) as site:
+        show = [CONCLAVE, "lock", "--ttl", CALM, "y", "--", "printenv", "CONCLAVE_SESSIONS"]
+        outer, inner = site.expect(0, "lock", "--ttl", CALM, "x", "--", *show).split()
+        assert outer.startswith("0x") and inner.startswith("0x") and outer != inner, (outer, inner)
+        site.environment["CONCLAVE_SESSIONS"] = "rubbish"  # is not handed on
+        waiter = site.start("lock", "--ttl", CALM, "x", "--", CONCLAVE, "lock", "--ttl", CALM, "x", "--", "true")
+        site.await_contenders("x", 2)
+        said = site.expect(1, "locks", "--deadlocks")
+        assert said.startswith("2 sessions wait for each other"), said
+        waiter.send_signal(signal.SIGTERM)
+        assert waiter.wait() == 128 + 15
+
+
+def signals(directory):
+    """Forwarded to the command; what it has left behind ends with it when it is asked to."""
+    with Site(directory) as site:
+        trap = 'trap "echo usr1" USR1; trap "echo hup; exit 5" HUP; echo ready; while :; do sleep 0.05; done'
+        holder = site.start("lock", "x", "--", "sh", "-c", trap)
+        assert holder.stdout.readline() == "ready\n"
+        holder.send_signal(signal.SIGUSR1)
+        assert holder.stdout.readline() == "usr1\n"
+        holder.send_signal(signal.SIGHUP)
+        assert holder.stdout.readline() == "hup\n" and holder.wait() == 5
+        holder = site.start("lock", "x", "--grace", "200ms", *site.body(FOREVER_MS, "family"))
+        site.await_body(1)
+        holder.send_signal(signal.SIGINT)
+        assert holder.wait() == -signal.SIGINT  # as a shell wants it
+        assert site.is_free()
+        waiter = site.start("lock", "y", "--", CONCLAVE, "lock", "y", "--", "true")  # waits for itself
+        site.await_contenders("y", 2)
+        waiter.send_signal(signal.SIGTERM)
+        assert waiter.wait() == 128 + 15
+
+
+def no_answer(directory):
+    """With -n too somebody who waits for a server that has fallen silent can press Ctrl-C."""
+    with Site(directory) as site, socket.create_server(("127.0.0.1", 0)) as listener:
+        site.expect(0, "lock", "x", "--", "true")
+        waiter = site.start("lock", "-n", "--ttl", TTL, "--server", f"127.0.0.1:{listener.getsockname()[1]}", "x", "--", "true")
+        client = listener.accept()[0]
+        with client, socket.create_connection((site.server.host, site.server.port)) as server:
+            server.sendall(client.recv(4096))  # the session is opened, and nothing is answered from then on
+            client.sendall(server.recv(4096))
+            assert client.recv(4096)
+            waiter.send_signal(signal.SIGINT)
+            assert waiter.wait() == -signal.SIGINT
+
+
+def counting(directory):
+    """32 processes that count in a file without any care."""
+    cycles = int(os.environ.get("CYCLES", "8" if KIND == "zookeeper" else "48"))
+    with Site(directory) as site:
+        loop = f'for i in $(seq {cycles}); do "$@" || exit; done'
+        workers = [subprocess.Popen(["sh", "-c", loop, "-", CONCLAVE, "lock", "counter", *site.body(0)],
+                                    env=site.environment) for _ in range(32)]
+        assert [worker.wait() for worker in workers] == [0] * 32
+        assert site.check() == 32 * cycles
+        with open(f"{directory}/count") as file:
+            assert int(file.read()) == 32 * cycles
+        ends = [what for what, *_ in site.records()]
+        assert ends == ["begin", "end"] * (32 * cycles)
+
+
+def first_in_first_out(directory):
+    with Site(directory) as site:
+        holder = site.start("lock", "x", *site.body(FOREVER_MS))
+        site.await_body(1)
+        waiters = []
+        for number in range(5):
+            waiters.append(site.start("lock", "x", "--", "sh", "-c", f"echo {number} >>{directory}/order"))
+            site.await_contenders("x", number + 2)
+        holder.terminate()
+        assert [waiter.wait() for waiter in waiters] == [0] * 5
+        with open(f"{directory}/order") as file:
+            assert file.read().split() == list("01234")
+
+
+def nothing_is_left(directory):
+    """Of the command and what it has started, after each end of the processes around it."""
+    with Site(directory) as site:
+        def ends(how, code):
+            count = site.begun()
+            front = site.start("lock", "x", "--ttl", TTL, "--grace", "300ms", *site.body(FOREVER_MS, "deaf", "family"))
+            keeper = keeper_of(front)
+            site.await_body(count + 1)
+            waiter = site.start("lock", "x", *site.body(0))
+            how(front.pid, keeper)
+            assert front.wait() == code, (how, front.returncode, front.stderr.read())
+            assert waiter.wait() == 0
+            assert site.is_free()
+            site.check()
+        ends(lambda front, keeper: kill(front), -9)
+        ends(lambda front, keeper: kill(keeper), 76)
+        ends(lambda front, keeper: kill(keeper, signal.SIGSTOP), 76)
+        ends(lambda front, keeper: (kill(keeper, signal.SIGSTOP), kill(front)), -9)
+
+
+def what_is_left_behind(directory):
+    """By the command, which has ended: it still counts."""
+    with Site(directory) as site:
+        first = site.start("lock", "x", *site.body(0, "leaves"))
+        site.await_body(1)
+        site.expect(0, "lock", "x", *site.body(0))
+        assert first.wait() == 0
+        assert [what for what, *_ in site.records()] == ["begin", "end", "left", "begin", "end"]
+        # what the calling shell has started before is not the command's
+        script = 'sleep 3600 & echo $!; exec "$@"'
+        for words, end in ((["true"], None), (["sh", "-c", "echo runs; sleep 3600"], kill)):
+            front = Process(["bash", "-c", script, "-", CONCLAVE, "lock", "x", "--", *words], env=site.environment,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            before = int(front.stdout.readline())
+            if end:
+                assert front.stdout.readline() == "runs\n"
+                end(next(pid for pid in children(front.pid) if pid != before))
+            assert front.wait() == (76 if end else 0)
+            assert parent_of(before), "it was killed as well"
+            kill(before)
+
+
+def reused_number(directory):
+    """A process of the command that has the number of one that the calling shell had started goes with the command."""
+    last = "/proc/sys/kernel/ns_last_pid"
+    space = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+    if subprocess.run([*space, "sh", "-c", f"echo 100 >{last}"], capture_output=True, check=False).returncode != 0:
+        return  # not allowed here
+    # The shell's child has a child of its own, whose number is free when it has ended.
+    before = f"sh -c 'sleep 0.1 & echo $! >{directory}/number.new; wait; mv {directory}/number.new {directory}/number; sleep 3600' &"
+    body = f"""while test ! -e {directory}/number; do sleep 0.01; done
+        number=$(cat {directory}/number)
+        until sleep 3600 & test $! -eq $number; do kill $!; wait $!; echo $((number - 1)) >{last}; done
+        echo same; wait"""
+    with Site(directory) as site:
+        script = f"({before} exec {CONCLAVE} lock x --ttl {TTL} -- bash -c '{body}'); echo code $?; sleep 3600"
+        shell = Process([*space, "bash", "-c", script], env=site.environment, stdout=subprocess.PIPE,
+                        stderr=subprocess.DEVNULL, text=True)
+        assert shell.stdout.readline() == "same\n"
+        with open(f"{directory}/number") as file:
+            number = int(file.read())
+        ((inner,),) = [children(pid) for pid in children(shell.pid)]
+        keeper = next(pid for pid in children(inner) if is_keeper(pid))
+        (command,) = children(keeper)
+        (reused,) = [pid for pid in children(command) if number_inside(pid) == number]
+        kill(keeper)  # the front sees to what is left
+        assert shell.stdout.readline() == "code 76\n"
+        assert not parent_of(reused), "it lives"
+        shell.kill()
+        shell.wait()
+
+
+def number_inside(pid):
+    """Of its own namespace."""
+    with open(f"/proc/{pid}/status") as file:
+        return int(next(line for line in file if line.startswith("NSpid")).split()[-1])
+
+
+def in_any_order(directory):
+    """Whoever names several locks does not wait in a circle."""
+    with Site(directory) as site:
+        def work(number):
+            names = ["a", "b", "c"] if number % 2 else ["c", "b", "a"]
+            for _ in range(5):
+                site.expect(0, "lock", *names, *site.body(5))
+        in_threads(4, work)
+        assert len(site.records()) == 2 * 4 * 5
+
+
+def both_are_killed(directory):
+    """The kernel kills the command itself."""
+    with Site(directory) as site:
+        front = site.start("lock", "x", "--ttl", TTL, *site.body(FOREVER_MS, "deaf"))
+        keeper = keeper_of(front)
+        site.await_body(1)
+        kill(front.pid, signal.SIGSTOP)  # so that it cannot see the other's end
+        kill(keeper)
+        eventually(site.is_free, "nothing is left")
+        kill(front.pid)
+        site.expect(0, "lock", "x", *site.body(0))
+        site.check()
+
+
+def nobody_answers(directory):
+    """The server is stopped: the command is told, then killed, and gone while the session still lives."""
+    with Site(directory) as site:
+        front = site.start("lock", "x", "--ttl", TTL, "--grace", "500ms", *site.body(FOREVER_MS, "deaf", "family"))
+        site.await_body(1)
+        waiter = site.start("lock", "x", *site.body(0))
+        polite = site.start("lock", "y", "--ttl", TTL, "--grace", "900ms", "--", "sh", "-c",
+                            "trap 'echo told; exit 0' TERM; echo ready; while :; do sleep 0.05; done")
+        assert polite.stdout.readline() == "ready\n"
+        site.server.pause()
+        assert front.wait() == 76 and "x was lost (no server has answered in time)" in front.stderr.read()
+        assert site.is_free()
+        assert polite.wait() == 76 and polite.stdout.read() == "told\n"
+        site.server.go_on()
+        assert waiter.wait() == 0
+        site.check()
+
+
+def all_are_stopped(directory):
+    """Front, keeper and command sleep past the session: they are killed when they wake, before anything else."""
+    with Site(directory) as site:
+        front = site.start("lock", "x", "--ttl", TTL, *site.body(FOREVER_MS, "deaf"))
+        keeper = keeper_of(front)
+        site.await_body(1)
+        command = eventually(lambda: children(keeper), "it runs")[0]
+        for pid in (front.pid, keeper, command):
+            kill(pid, signal.SIGSTOP)
+        site.expect(0, "lock", "x", "--", "true")  # when the session is over
+        for pid in (front.pid, keeper):
+            kill(pid, signal.SIGCONT)
+        assert front.wait() == 76
+        assert site.is_free()  # without having been continued
+
+
+def lost_later(directory):
+    """The command has ended well, but the lock was somebody else's before it could be released."""
+    with Site(directory) as site:
+        front = site.start("lock", "x", "--ttl", TTL, "--", "sh", "-c", "echo ready; read line; exit 0",
+                           stdin=subprocess.PIPE)
+        assert front.stdout.readline() == "ready\n"
+        site.server.kill()
+        _, errors = front.communicate("go\n")
+        assert front.returncode == 78 and "no server could be told" in errors, (front.returncode, errors)
+        site.server.start()
+
+
+def forced(directory):
+    """Somebody deletes one of the holder's nodes: the command is killed at once, and its last word says which and why."""
+    with Site(directory) as site:
+        front = site.start("lock", "z", "x", *site.body(FOREVER_MS, "deaf"))
+        site.await_body(1)
+        (node,) = site.contenders("x")
+        site.expect(0, "rm", f"/locks/x/{node}")
+        said = front.communicate()[1]
+        assert front.returncode == 76 and "x was lost (somebody has taken it away)" in said, said
+        assert site.is_free()
+
+
+def resumed(directory):
+    """A wrapper that is started again has its lock, with the same token."""
+    with Site(directory) as site:
+        words = ["lock", "x", "--session", f"{directory}/session"]
+        front = site.start(*words, *site.body(FOREVER_MS))
+        site.await_body(1)
+        assert os.stat(f"{directory}/session").st_mode & 0o777 == 0o600
+        site.expect(75, *words, "--", "true", says="still uses it")
+        waiter = site.start("lock", "x", "--", "sh", "-c", "echo $CONCLAVE_TOKEN")
+        site.await_contenders("x", 2)
+        front.terminate()
+        assert front.wait() == 128 + 15
+        token, *files = site.expect(0, *words, "--", "sh", "-c", "echo $CONCLAVE_TOKEN; readlink /proc/self/fd/*; true").split()
+        assert token == site.records()[0][1], "another token"
+        assert f"{directory}/session.lock" in files and f"{directory}/session" not in files, files
+        assert waiter.wait() == 0 and int(waiter.stdout.read()) > int(token)
+        assert os.stat(f"{directory}/session").st_size == 0
+
+
+def descriptor(directory):
+    """As it is typed in scripts, in bash and dash; and who had it open is killed when the lock is lost."""
+    script = f"""exec 9>/dev/null
+        {CONCLAVE} lock x --fd 9 || exit 9
+        {CONCLAVE} lock -n x -- true && exit 8
+        exec 9>&-
+        {CONCLAVE} lock x -- true || exit 7
+        exec 9>/dev/null
+        {CONCLAVE} lock x --fd 9 --print-token || exit 6
+        (sleep 0.2; exit) & exit 5"""
+    two = f"""exec 9>/dev/null 8>/dev/null
+        {CONCLAVE} lock x --fd 9 || exit 9
+        token=$({CONCLAVE} lock y --fd 8 --print-token 2>&1) || exit 8
+        exec 9>&-
+        {CONCLAVE} lock x -- {CONCLAVE} lock -n y -- true
+        test $? = 75 || exit 7
+        exec 8>&-
+        {CONCLAVE} lock y -- echo $token"""
+    with Site(directory) as site:
+        for shell in ("bash", "dash"):
+            done = subprocess.run([shell, "-c", script], env=site.environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 5 and int(done.stdout) > 0, done
+            site.expect(0, "lock", "x", "--", "true")
+        done = subprocess.run(["bash", "-c", two], env=site.environment, capture_output=True, text=True, check=False,
+                              timeout=TIMEOUT_S)
+        assert done.returncode == 0 and int(done.stdout) > 0, done
+        for pause in (lambda keeper: site.server.pause(), kill, lambda keeper: kill(keeper, signal.SIGSTOP)):
+            hold = f"exec 9>/dev/null; {CONCLAVE} lock z --fd 9 --ttl {TTL} --grace 200ms; trap '' TERM; " \
+                "echo held; sleep 3600; echo alive"
+            shell = subprocess.Popen(["sh", "-c", hold], env=site.environment, text=True, stdout=subprocess.PIPE)
+            assert shell.stdout.readline() == "held\n"
+            pause(next(pid for pid in processes_with("lock\0z\0--fd") if is_keeper(pid)))
+            assert shell.wait() == -9 and shell.stdout.read() == ""
+            site.server.go_on()
+            site.expect(0, "lock", "z", "--", "true")
+
+
+def processes_with(words):
+    found = []
+    for entry in os.listdir("/proc"):
+        try:
+            with open(f"/proc/{entry}/cmdline", "rb") as file:
+                if words.encode() in file.read():
+                    found.append(int(entry))
+        except (OSError, ValueError):
+            pass
+    return found
+
+
+def is_keeper(pid):
+    """It has a thread for the session."""
+    return len(os.listdir(f"/proc/{pid}/task")) > 1
+
+
+if __name__ == "__main__":
+    calm, rough = [exit_codes, surroundings, counting, nothing_is_left, resumed], [nobody_answers]
+    here = [not_allowed, no_answer, signals, what_is_left_behind, reused_number, in_any_order, first_in_first_out, both_are_killed,
+            all_are_stopped, lost_later, forced, descriptor, within_itself]
+    main([together(*calm), *rough] if KIND == "zookeeper" else calm + rough + here)

@@ -1,0 +1,176 @@
+"""What operators see of an ensemble, and change in it while it runs."""
+import json
+import os
+import re
+import signal
+import time
+import urllib.request
+
+from ensemble import TIMEOUT_S, Ensemble, eventually, main, without_election
+
+import raw
+
+ALL_WORDS = ["--set", "4lw.commands.whitelist=*"]
+
+
+def word(member, name):
+    with raw.dial(member.address) as connection:
+        connection.sendall(name)
+        return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+
+
+def figures(member):
+    return dict(line.removeprefix("zk_").split("\t", 1) for line in word(member, b"mntr").splitlines())
+
+
+def http(member):
+    host, port = member.address.split(":")
+    return f"{host}:{int(port) + 20}"
+
+
+def metrics(member):
+    with urllib.request.urlopen(f"http://{http(member)}/metrics", timeout=TIMEOUT_S) as answer:
+        lines = [line for line in answer.read().decode().splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
+
+
+def command(member, name):
+    with urllib.request.urlopen(f"http://{http(member)}/commands/{name}", timeout=TIMEOUT_S) as answer:
+        return json.load(answer)
+
+
+def commands_of_members(ensemble, zk):
+    """As ZooKeeper's AdminServer answers them."""
+    leader, others = ensemble.leader(), ensemble.followers()
+    session = zk.client_id[0]
+    for member in ensemble.members:
+        found = command(member, "leader")
+        assert found == {"is_leader": member is leader, "leader_id": leader.number, "leader_ip": leader.peer.split(":")[0],
+                         "command": "leader", "error": None}, found
+        view = command(member, "voting_view")["current_config"]
+        assert sorted(view) == ["1", "2", "3"] and view["1"]["learner_type"] == "participant", view
+        assert view[str(member.number)]["server_addresses"] == [member.peer], view
+        found = command(member, "zabstate")
+        assert (found["myid"], found["is_leader"], found["voting"]) == (member.number, member is leader, True), found
+        assert (found["zabstate"], found["quorum_address"]["one"]) == ("broadcast", member.peer), found
+        assert int(found["last_zxid"], 16) == found["zab_epoch"] << 32 | found["zab_counter"], found
+        assert command(member, "observers")["synced_observers"] == 0
+    found = command(leader, "dump")["expiry_time_to_session_ids"]
+    assert session in sum(found.values(), []) and "Session Sets" in word(leader, b"dump")
+    for member in others:  # they do not know when sessions expire
+        assert command(member, "dump")["expiry_time_to_session_ids"] == {}
+        eventually(lambda: f"{session}" in command(member, "dump")["session_id_to_ephemeral_paths"], "it has the node")
+        lines = word(member, b"dump").splitlines()
+        assert lines[0] == "SessionTracker dump:" and re.fullmatch(r"Global Sessions\(\d+\):", lines[1]), lines
+        assert re.search(rf"^{session:#x}\t\d+ms$", "\n".join(lines), re.M), lines
+
+
+def figures_of_replication(directory):
+    ensemble = Ensemble(directory, options=ALL_WORDS)
+    for member in ensemble.members:
+        member.options += ["--http", http(member)]
+    ensemble.start()
+    zk = ensemble.client()
+    for i in range(20):
+        zk.create(f"/n{i}", b"x" * 100)
+
+    def all_synced():
+        found = figures(ensemble.leader())
+        return found if found.get("synced_followers") == "2" and found.get("learners") == "2" else None
+
+    found = eventually(all_synced, "the leader has two synced followers")
+    leader = ensemble.leader()
+    assert (found["server_state"], found["peer_state"]) == ("leader", "leading - broadcast"), found
+    wanted = {"quorum_size": 3, "synced_observers": 0, "synced_non_voting_followers": 0, "pending_syncs": 0}
+    assert {name: int(found[name]) for name in wanted} == wanted, found
+    assert 0 < int(found["min_proposal_size"]) <= int(found["last_proposal_size"]) <= int(found["max_proposal_size"])
+    assert int(found["max_proposal_size"]) > 100 and int(found["leader_uptime"]) >= 0
+    sizes = re.search(r"^Proposal sizes last/min/max: (\d+)/(\d+)/(\d+)$", word(leader, b"srvr"), re.M)
+    assert sizes and int(sizes[3]) > 100, sizes
+    found = dict(line.split("=", 1) for line in word(leader, b"conf").splitlines() if "=" in line)
+    ports = {"quorumPort": leader.peer.split(":")[1], "serverId": str(leader.number)}
+    wanted = {"initLimit": "10", "syncLimit": "5", "electionAlg": "3", "peerType": "0", **ports}
+    assert {name: found[name] for name in wanted} == wanted and "electionPort" in found and "version" in found, found
+    assert "\nmembership: \nserver.1=" in word(leader, b"conf")
+    for member in ensemble.followers():
+        found = figures(member)
+        assert found["peer_state"] == "following - broadcast" and found["quorum_size"] == "3", found
+        assert "synced_followers" not in found and "Proposal" not in word(member, b"srvr")
+    of_leader, away = metrics(leader), ensemble.followers()[0]
+    assert of_leader["commit_seconds_count"] >= 20 and of_leader["raft_elections_won"] >= 1, of_leader
+    assert of_leader['server_state{state="leader"}'] == 1
+    eventually(lambda: metrics(leader)[f'raft_member_lag_entries{{member="{away.number}"}}'] == 0, "all have all")
+    zk.create("/owned", ephemeral=True)
+    for _ in range(10):
+        view = leader.follows()
+        try:
+            commands_of_members(ensemble, zk)
+            break
+        except AssertionError:
+            assert ensemble.leader().follows() != view  # or there was an election meanwhile
+            leader, away = ensemble.leader(), ensemble.followers()[0]
+    # A member that stands still lags: its entries and bytes are counted, and it is not synced.
+    zk = ensemble.client(leader)
+    away.send(signal.SIGSTOP)
+    for _ in range(5):
+        zk.set("/n1", b"y" * 1000)
+    lag = eventually(lambda: (now := metrics(leader))[f'raft_member_synced{{member="{away.number}"}}'] == 0 and now,
+                     "the leader misses it")
+    assert lag[f'raft_member_lag_entries{{member="{away.number}"}}'] >= 5, lag
+    assert lag[f'raft_member_lag_bytes{{member="{away.number}"}}'] > 5000, lag
+    assert lag["synced_followers"] == 1, lag
+    away.send(signal.SIGCONT)
+    eventually(all_synced, "it is back")
+    # A transfer of leadership is counted by whom it leaves.
+    leader.send(signal.SIGTERM)
+    leader.end()
+    new = eventually(lambda: next((m for m in ensemble.running() if figures(m).get("leader_uptime")), None), "a new leader")
+    assert metrics(new)["raft_term"] > of_leader["raft_term"]
+    ensemble.stop()
+
+
+def other_timeouts(directory):
+    """A leader that stands still for longer than the default timeout, and shorter than the one that is set, goes on
+    leading; one that is gone is replaced."""
+    set_to = {"ensemble.electionTimeoutMs": 3000, "ensemble.heartbeatMs": 500, "minSessionTimeout": 6000}
+    options = [word for key, value in set_to.items() for word in ("--set", f"{key}={value}")]
+    ensemble = Ensemble(directory, options=[*ALL_WORDS, *options, "--reads", "linearizable"]).start()
+
+    def stand_still():
+        leader = ensemble.leader()
+        leader.send(signal.SIGSTOP)
+        time.sleep(1)
+        leader.send(signal.SIGCONT)
+
+    without_election(ensemble, stand_still, "a leader was replaced too early")
+    zk, leader = ensemble.client(ensemble.followers()[0]), ensemble.leader()
+    zk.create("/n", b"x")
+    leader.kill()
+    eventually(lambda: any(figures(m).get("server_state") == "leader" for m in ensemble.running()), "a new leader")
+    eventually(lambda: zk.retry(zk.get, "/n")[0] == b"x", "it is read")
+    ensemble.stop()
+
+
+def replaced_key(directory):
+    """All servers get another key while they run: their links stay, and a server that starts later needs the new one."""
+    ensemble = Ensemble(directory, options=ALL_WORDS).start()
+    zk = ensemble.client()
+    zk.create("/n", b"before")
+    late = ensemble.followers()[0]
+    late.kill()
+    with open(os.open(f"{directory}/new-key", os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+        file.write("another secret of all servers here\n")
+    os.rename(f"{directory}/new-key", late.key)
+    for member in ensemble.running():
+        member.send(signal.SIGHUP)
+    for member in ensemble.running():
+        eventually(lambda m=member: int(figures(m)["reloads"]) >= 1, "it reads the key again")
+    late.start()
+    eventually(lambda: figures(ensemble.leader()).get("synced_followers") == "2", "it joins with the new key")
+    for member in ensemble.running():
+        assert "so those before them stay in use" not in member.log(), member.log()
+    assert zk.retry(zk.get, "/n")[0] == b"before"
+    ensemble.stop()
+
+
+main([figures_of_replication, other_timeouts, replaced_key])

@@ -1,0 +1,128 @@
+"""No command leaves an ensemble that cannot go on; and when a majority is lost, there is a way out."""
+import glob
+import os
+import shutil
+import subprocess
+
+from kazoo import exceptions as error
+
+from ensemble import TIMEOUT_S, connect, eventually, main, raises
+from members import command, done, joiner, needed, started, status, weights
+
+import raw
+
+
+def recover(*options):
+    run = subprocess.run([os.environ["CONCLAVE"], "recover", *options], stdin=subprocess.DEVNULL, capture_output=True,
+                         text=True, timeout=TIMEOUT_S)
+    return run.returncode, run.stdout, run.stderr
+
+
+def refused(member, *words):
+    code, out, err = command(member, *words)
+    assert code == 2, f"{words}: {code} {out} {err}"
+    return err
+
+
+def commands_that_would_wedge(directory):
+    """With one of three down, what needs it is refused, by leader and follower, with the reason; to remove it works."""
+    ensemble = started(directory, "--set", "reconfigEnabled=true", "--set", "skipACL=yes")
+    leader = ensemble.leader()
+    other, down = ensemble.followers()
+    zk = ensemble.client(other)
+    zk.create("/before")
+    down.kill()
+    before = weights(leader)
+    eventually(lambda: "was not heard for" in command(leader, "weight", f"{down.number}=2")[2], "its silence is noticed")
+    for asked, *words in ((leader, "remove", str(other.number)), (leader, "remove", str(leader.number)),
+                          (leader, "add", f"{other.number}=127.0.0.1:1"),  # where nobody is
+                          (other, "remove", str(other.number))):
+        said = refused(asked, *words)
+        assert f"server {down.number} was not heard for" in said and "the new configuration {" in said, said
+        assert weights(asked) == before and not status(asked)["changing"]
+    raises(error.NewConfigNoQuorumError, zk.reconfig, None, str(other.number), None)
+    raises(error.NewConfigNoQuorumError, zk.reconfig, f"weight.{down.number}=2", None, None)
+    zk.create("/between")  # nothing is stuck
+    done(other, "remove", str(down.number))
+    assert weights(leader) == {leader.number: 1, other.number: 1}
+    zk.create("/after")
+    down.start()  # it was removed, and does not know; but whoever it asks for a vote does
+    eventually(lambda: status(down)["removed"], "the removed server is told")
+    assert down.log().count("this server is no longer a member") == 1
+    done(leader, "add", f"{down.number}={down.peer}")
+    assert not status(down)["removed"] and weights(down) == before
+    assert connect(down.address).get("/after")
+    ensemble.stop()
+
+
+def change_goes_on_after_a_restart(directory):
+    """All are killed in the middle of a change; whoever leads then goes on with it, without being asked again."""
+    ensemble = started(directory, "--set", "snapCount=200")
+    new, down = needed(ensemble, directory)
+    running = ensemble.running()
+    first = running[0]
+    code, _, err = command(first, "add", f"4={new.peer}", timeout="500ms")
+    assert code == 3 and "has not caught up" in err, f"{code} {err}"
+    zk = ensemble.client(*running)
+    for i in range(250):  # the snapshot has the target too
+        zk.create(f"/n-{i}")
+    eventually(lambda: all(glob.glob(f"{m.directory}/snapshot.*") for m in running), "snapshots")
+    zk.stop()
+    for member in running:
+        member.kill()
+    for member in running:
+        member.spawn()
+    ensemble.leader()
+    eventually(lambda: all(status(member)["changing"] for member in running), "the change is known")
+    new.start()
+    eventually(lambda: weights(first) == {1: 1, 2: 1, 3: 1, 4: 1}, "the change is complete")
+    ensemble.members.append(new)
+    down.start()
+    eventually(lambda: not any(status(member)["changing"] for member in running), "nothing is left to do")
+    ensemble.stop()
+
+
+def majority_lost(directory):
+    """Two of three are lost for good: the third becomes an ensemble of one, and two new ones join it."""
+    ensemble = started(directory)
+    zk = ensemble.client(*ensemble.members)
+    for i in range(20):
+        zk.create(f"/n-{i}", b"kept")
+    last = ensemble.members[0]
+    eventually(lambda: raw.Client(last.address).get("/n-19")[0] == b"kept", "server 1 has it all")
+    zk.stop()
+    code, _, err = recover("--data", last.directory, "--new-ensemble")
+    assert code == 3 and "stop the server first" in err, f"{code} {err}"
+    for member in ensemble.members:
+        member.kill()
+    for member in ensemble.members[1:]:
+        shutil.rmtree(member.directory)
+    files = sorted(os.listdir(last.directory))
+    code, out, err = recover("--data", last.directory, "--new-ensemble")
+    assert code == 0 and "nothing was changed" in out and "lost: whatever" in out, f"{code} {out} {err}"
+    assert sorted(os.listdir(last.directory)) == files
+    code, out, err = recover("--data", last.directory, "--new-ensemble", "--accept-loss")
+    assert code == 0 and "is an ensemble of one" in out, f"{code} {out} {err}"
+    (kept,) = glob.glob(f"{last.directory}/old-ensemble.*")
+    assert "vote" in os.listdir(kept) and any(name.startswith("log.") for name in os.listdir(kept)), os.listdir(kept)
+    last.ensemble = f"1={last.peer}"
+    last.start()
+    ensemble.leader(among=[last])
+    assert weights(last) == {1: 1}
+    ensemble.members = [last]
+    new = [joiner(ensemble, directory, number) for number in (4, 5)]
+    for member in new:
+        member.start()
+        done(last, "add", f"{member.number}={member.peer}")
+    ensemble.members += new
+    assert weights(new[1]) == {1: 1, 4: 1, 5: 1}
+    last.kill()
+    leader = ensemble.leader(among=new)
+    zk = ensemble.client(leader)
+    assert all(zk.get(f"/n-{i}")[0] == b"kept" for i in range(20))
+    zk.create("/after")
+    ensemble.stop()
+
+
+if __name__ == "__main__":
+    main([commands_that_would_wedge, change_goes_on_after_a_restart, majority_lost])

@@ -1,0 +1,31 @@
+# The commands on the tree, alone and in the shell, against this server and against ZooKeeper.
+export ADDRESS
+ADDRESS=$(own_address) port=31811
+servers=()
+finish() { [ ${#servers[@]} -eq 0 ] || kill "${servers[@]}" 2>/dev/null; wait; }
+trap finish EXIT
+
+tests/wire/reference "$WORK/zookeeper" "$port" >"$WORK/zookeeper.log" 2>&1 &
+servers+=($!)
+"$CONCLAVE" serve --data "$WORK/conclave" --listen "$ADDRESS:$((port + 1))" --http off \
+    --set extendedTypesEnabled=true >"$WORK/conclave.log" 2>&1 &
+servers+=($!)
+
+listens() { (exec 3<>"/dev/tcp/$ADDRESS/$1") 2>/dev/null; }
+
+# of SERVER PORT: each test is a check of its own; one process runs them all.
+of() {
+    local name
+    check "$1 answers" await listens "$2"
+    bounded /usr/bin/python3 tests/wire/commands.py "$ADDRESS:$2" >"$WORK/results.$2" 2>&1
+    for name in $(/usr/bin/python3 tests/wire/commands.py --list); do
+        check "$1: $name" passed "$name" "$WORK/results.$2"
+    done
+}
+
+passed() { # NAME RESULTS
+    grep -qx "ok $1" "$2" || { sed -n "/^FAILED $1\$/,/^\(ok\|FAILED\) /p" "$2"; return 1; }
+}
+
+of Conclave "$((port + 1))"
+of ZooKeeper "$port"

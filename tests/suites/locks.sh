@@ -1,0 +1,21 @@
+# conclave locks and unlock, on this server and on ZooKeeper.  LOCKS=100000 for more locks.
+export ADDRESS
+ADDRESS=$(own_address) port=31811
+servers=()
+finish() { [ ${#servers[@]} -eq 0 ] || kill "${servers[@]}" 2>/dev/null; wait; }
+trap finish EXIT
+
+tests/wire/reference "$WORK/zookeeper" "$port" >"$WORK/zookeeper.log" 2>&1 &
+servers+=($!)
+"$CONCLAVE" serve --data "$WORK/conclave" --listen "$ADDRESS:$((port + 1))" --http off --set maxClientCnxns=0 \
+    >"$WORK/conclave.log" 2>&1 &
+servers+=($!)
+listens() { (exec 3<>"/dev/tcp/$ADDRESS/$1") 2>/dev/null; }
+
+check "ZooKeeper answers" await listens "$port"
+check "the server answers" await listens "$((port + 1))"
+for test in $(/usr/bin/python3 tests/wire/locks.py --list); do
+    check "locks: $test" bounded /usr/bin/python3 tests/wire/locks.py "$ADDRESS:$((port + 1))" "$test"
+    check "locks, ZooKeeper: $test" bounded /usr/bin/python3 tests/wire/locks.py "$ADDRESS:$port" "$test"
+done
+check "a fence that asks ZooKeeper" bounded /usr/bin/python3 tests/wire/fence.py "$ADDRESS:$port" paused_holder

@@ -1,0 +1,88 @@
+# What pictures show: drawings of the network, deadlocks, elections, pages.  What they say about a run is in
+# tests/unit/test_picture.c; here it is what a reader finds in the file.
+draw() { # FORMAT NAME: a scenario, to $WORK/NAME.FORMAT
+    "$CONCLAVE" sim --scenario "scenarios/$2.scenario" --trace "$1" >"$WORK/$2.$1" 2>/dev/null
+    xmllint --noout "$WORK/$2.$1"
+}
+has() { grep -F -- "$2" "$WORK/$1" >/dev/null; }       # FILE TEXT
+count() { [ "$(grep -c -F -- "$2" "$WORK/$1")" = "$3" ]; } # FILE TEXT TIMES
+captions() { sed -n 's/.*<text class="caption"[^>]*>\([^<]*\)<.*/\1/p' "$WORK/$1" | tr '\n' '/'; }
+captioned() { [ "$(captions "$1")" = "$2" ] || { captions "$1"; return 1; }; }
+
+for file in scenarios/*.scenario; do
+    check "$(basename "$file" .scenario): drawings" draw graph "$(basename "$file" .scenario)"
+done
+check "Yo-Yo a to e, and on" captioned yo-yo.graph \
+    "a  ID/b  the edges have changed/c  YO-/d  -YO/e  the edges have changed/f  YO-/g  -YO/h  the edges have changed/i  LEADER/j  the end/"
+check "its edges are cut" has yo-yo.graph '<path class="edge cut"'
+check "and directed" has yo-yo.graph 'marker-end="url(#edge-head)"'
+check "its legend has sources and sinks" eval "has yo-yo.graph '>source<' && has yo-yo.graph '>sink<'"
+check "Franklin's rounds" captioned franklin.graph "a  VALUE/b  VALUE/c  VALUE/d  LEADER/e  the end/"
+check "whose leader has a crown, twice" count franklin.graph '<use xlink:href="#elected"' 2
+check "the bully's drawings" captioned bully-003.graph \
+    "a  ELECTION/b  ANSWER/c  ELECTION/d  ANSWER/e  COORDINATOR/f  the end/"
+check "lists with their initiator" eval "has ring-003.graph '>[6,0]<' && has ring-003.graph '>[3,4,5,6]<'"
+quorums() {
+    "$CONCLAVE" sim maekawa --processes 7 --entries 7 --think 0ms --trace graph 2>/dev/null >"$WORK/quorums.graph"
+    count quorums.graph '<path class="quorum"' 7
+}
+check "seven quorums" quorums
+check "an id that the name does not have" eval \
+    "'$CONCLAVE' sim franklin --processes 4 --ids 40,10,30,20 --trace graph 2>/dev/null | grep '>id 40<' >/dev/null"
+
+for format in svg graph; do
+    draw "$format" maekawa-deadlock
+    check "a deadlock: who waits for whom ($format)" has "maekawa-deadlock.$format" '<title>P1 waits for P3 at P4</title><path class="waits-for"'
+    check "three wait ($format)" count "maekawa-deadlock.$format" '</title><path class="waits-for"' 3
+    check "and what the judge says ($format)" has "maekawa-deadlock.$format" '>deadlock, starvation, bounded_wait violated: P1, P3 and 1 more wait'
+    draw "$format" maekawa
+    check "no deadlock, no such arrow ($format)" count "maekawa.$format" '<path class="waits-for"' 0
+done
+
+draw svg franklin
+check "an election is coloured: active, in three rounds, and passive" eval \
+    "has franklin.svg 'fill=\"#bbf7d0\"' && has franklin.svg 'fill=\"#86efac\"' && has franklin.svg 'fill=\"#4ade80\"' && has franklin.svg 'fill=\"#fde68a\"'"
+check "rounds have numbers" count franklin.svg '<text class="round"' 13
+check "and names" eval "has franklin.svg '>active<' && has franklin.svg '>passive<' && has franklin.svg '>follows<'"
+
+same_again() { # FORMAT ARGUMENTS...: the same bytes
+    local format=$1
+    shift
+    "$CONCLAVE" sim "$@" --trace "$format" 2>/dev/null >"$WORK/one" && "$CONCLAVE" sim "$@" --trace "$format" 2>/dev/null | cmp - "$WORK/one"
+}
+check "the same seed, the same drawings" same_again graph yo-yo --processes 25 --topology random:0.2 --seed 3
+check "the same seed, the same diagram" same_again svg quorum --crash-rate 2/s --recover --entries 40 --seed 3
+
+bounded() { # ARGUMENTS...: at most 4,500 pixels wide and high
+    "$CONCLAVE" sim "$@" 2>/dev/null >"$WORK/bounded.svg"
+    xmllint --noout "$WORK/bounded.svg" && [ "$(sed -n 's/.* width="\([0-9]*\)" height=.* viewBox.*/\1/p' "$WORK/bounded.svg")" -le 4500 ] &&
+        [ "$(sed -n 's/.* height="\([0-9]*\)" viewBox.*/\1/p' "$WORK/bounded.svg")" -le 4500 ]
+}
+for format in svg graph; do
+    check "a long run ($format)" bounded central --entries 2000 --trace "$format"
+    check "has pages ($format)" has bounded.svg '>Page 1 of '
+    check "and a second ($format)" bounded central --entries 2000 --trace "$format" --page 2
+    check "which says so ($format)" has bounded.svg '>Page 2 of '
+    check "a page beyond the last ($format)" bounded central --entries 2000 --trace "$format" --page 100000
+    check "is the last ($format)" has bounded.svg 'shows the beginning.<'
+    check "many processes ($format)" bounded ricart-agrawala --processes 300 --entries 3 --trace "$format"
+    check "heartbeats ($format)" bounded majority-terms --crash-rate 0.2/s --recover --time-limit 30s --trace "$format" --page 2
+    check "are folded ($format)" has bounded.svg 'folded'
+done
+# Whoever recovers does not know where the token is, and the part that is drawn need not be connected.
+check "a tree that has lost its way" bounded raymond --processes 7 --at '2ms p3 crash' --at '4ms p3 recover' --trace graph
+for seed in 30 35; do
+    check "a part of a network ($seed)" bounded yo-yo --processes 300 --topology random:0.0167 --event-limit 500 --seed $seed --trace graph
+done
+check "how many processes are left out" eval "bounded chang-roberts --processes 300 --trace graph && has bounded.svg '>Only the first 120 of 300 processes are drawn.<'"
+
+printf 'title <a> & "b"\nalgorithm central\nprocesses A B\nat 0ms A acquire\n' >"$WORK/names.scenario"
+for format in svg graph; do
+    check "a title with < and & ($format)" eval \
+        "'$CONCLAVE' sim --scenario '$WORK/names.scenario' --trace $format 2>/dev/null | xmllint --xpath '//*[@class=\"title\"]/text()' - | grep -F '&lt;a&gt; &amp; \"b\"' >/dev/null"
+done
+check "a counterexample as drawings" eval \
+    "'$CONCLAVE' check maekawa --plain --processes 3 --property deadlock --trace graph --output '$WORK/counter.svg' >/dev/null; xmllint --noout '$WORK/counter.svg'"
+check "a page of text" says "only svg and graph have pages" 2 "$CONCLAVE" sim central --trace text --page 2
+check "page nought" says "page: '0' is not a whole number above 0" 2 "$CONCLAVE" sim central --trace svg --page 0
+check "a page without a picture" says "page: goes with --trace" 2 "$CONCLAVE" sim central --page 2

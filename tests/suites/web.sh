@@ -1,0 +1,25 @@
+# The server's page, as a browser and its enemies ask for it; what it looks like in a browser is in tests/browser.
+. tests/net/each.bash
+. tests/wire/server.bash
+
+start_server --http 127.0.0.1:0
+http=$(sed -n 's/.*; HTTP on \([0-9.:]*\).*/\1/p' "$WORK/server.out")
+page() { curl -s "${@:2}" "http://$http$1"; }
+is() { # STATUS PATH CURL-OPTION...
+    local status
+    status=$(curl -s -o "$WORK/answer" -w '%{http_code}' "${@:3}" "http://$http$2")
+    [ "$status" = "$1" ] || { echo "$2: $status, not $1"; cat "$WORK/answer"; return 1; }
+}
+
+check "a server alone" json '.server == 0 and .mode == "standalone" and .write == false' page /page/state
+check "... follows nobody" json '.ensemble == null and .elections == []' page /page/state
+events() { timeout "$PATIENCE" curl -sN "http://$http/page/events"; }
+check "an event comes at once" grep -qm1 '^data: {"server":0,' <(events)
+check "the page, of an administrator on this machine" is 200 /page/state --unix-socket "$WORK/data/admin.socket"
+check "a host that is not this one" is 421 /page/tree -H 'Host: rebound.example'
+check "no file but its own" is 404 /page/../../etc/passwd --path-as-is
+check "... and no part by halves" is 404 /page/stat
+check "a limit that is none" json '.children | length == 1' page '/page/tree?limit=-1'
+stop_server
+
+each_of web
