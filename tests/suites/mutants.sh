@@ -12,8 +12,7 @@
 # The program without the slip must succeed and the one with it must fail: by its exit status, or because it breaks an
 # invariant, but not because it takes too long.
 #
-# All of them take their time: `make mutants` tries all, `make test` every sixteenth of each list, and the machines that
-# test every change another third each time (MUTANTS_EVERY, MUTANTS_FROM).
+# All of them take their time: `make mutants` tries all, `make test` every twenty-fourth (MUTANTS_EVERY, MUTANTS_FROM).
 # M='part of a name' bash tests/run mutants tries all whose name contains that text, and no others.
 
 if [ -n "${SANITIZED:-}" ]; then
@@ -152,10 +151,8 @@ check "every mutant applies" all_apply
 # Those that wait for a client come first: they take long, and little of the machine.
 slow=$'\t(client|commands):'
 [ -z "${M:-}" ] || MUTANTS_EVERY=1
-for list in tests/mutants/*.list; do
-    M=${M:-} awk -F '\t' -v every="${MUTANTS_EVERY:-1}" -v from="${MUTANTS_FROM:-0}" '
-        FNR % every == from % every && (ENVIRON["M"] == "" || index($1, ENVIRON["M"]))' "$list"
-done >"$WORK/chosen"
+M=${M:-} awk -F '\t' -v every="${MUTANTS_EVERY:-1}" -v from="${MUTANTS_FROM:-0}" '
+    NR % every == from % every && (ENVIRON["M"] == "" || index($1, ENVIRON["M"]))' tests/mutants/*.list >"$WORK/chosen"
 [ -s "$WORK/chosen" ] || { echo "no mutant has '$M' in its name"; exit 1; }
 { grep -E "$slow" "$WORK/chosen"; grep -vE "$slow" "$WORK/chosen"; } |
     nl -ba -w1 -s"$(printf '\t')" >"$WORK/all"
