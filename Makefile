@@ -11,7 +11,8 @@
 ## Before a release:
 ##   make stress     runs the tests of processes beside programs that keep the machine busy
 ##   make check-full explores the bounds that take the model checker a minute each
-##   make mutants    makes small deliberate faults, all of which the tests must notice
+##   make mutants    makes small deliberate faults, all of which the tests must notice; M='part of a name' for some
+##   make mutants-check   names, in seconds, those that do not apply any more
 ##   make sanitize   runs the tests that matter for it with the address and undefined behaviour sanitizers
 ##   make tsan       runs the model checker's tests with the thread sanitizer
 ##   make cross      tests for the other processor (x86-64 or aarch64) what needs no library, in an emulator
@@ -92,7 +93,7 @@ MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,
              $(sort $(wildcard src/cli/cmd_*.c)))
 
 .PHONY: all afl bench build-tests check-full clean cost-libraries cross deps force format fuzz fuzz-deps help install libraries lint lint-builds lint-clang \
-        lint-deps lint-gcc lint-shell lint-tidy man man-deps museum museum-deps musl mutants portable-tests run sanitize screenshots simulate site stress test \
+        lint-deps lint-gcc lint-shell lint-tidy man man-deps museum museum-deps musl mutants mutants-check portable-tests run sanitize screenshots simulate site stress test \
         test-deps tour tsan unit-deps world-libraries
 .DELETE_ON_ERROR:
 .SECONDARY: $(UNIT_OBJECTS)
@@ -396,7 +397,11 @@ museum: museum-deps $(B)/conclave $(B)/conclave-simulate $(B)/tests/test_raft_si
 
 # Every fault of tests/mutants, where `make test` tries some.
 mutants: build-tests
-	@B=$(B) ./tests/run mutants
+	@B=$(B) ./tests/run =mutants
+
+# Compiles nothing.
+mutants-check:
+	@./tests/mutants/resolved --check
 
 # The unit tests, and the suites in which processes, files and connections come and go.  The others run the laboratory, whose
 # code the unit tests reach, or ZooKeeper beside the server, which would take most of the time.

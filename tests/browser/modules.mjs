@@ -87,6 +87,8 @@ async function rates_of_counters() {
   assert.equal(rates(state(1, 10), state(1, 10)).reads, null);
 }
 
-for (const test of [children_come_in_pages, a_name_that_is_gone, what_is_far_behind_is_shown_once, what_is_closed_while_it_is_read, bytes_in_every_form, rates_of_counters]) {
+const tests = [children_come_in_pages, a_name_that_is_gone, what_is_far_behind_is_shown_once, what_is_closed_while_it_is_read, bytes_in_every_form, rates_of_counters];
+const words = process.argv.slice(2);
+for (const test of tests.filter((test) => words.length === 0 || words.some((word) => test.name.includes(word)))) {
   try { await test(); console.log("ok", test.name.replaceAll("_", " ")); } catch (error) { console.log("FAILED", test.name.replaceAll("_", " "), error); process.exitCode = 1; }
 }

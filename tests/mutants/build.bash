@@ -36,13 +36,13 @@ compile() {
         ${fuzz:+-fsanitize-coverage=trace-pc} -I"$dir/include" -Isrc -Iinclude -c -o "$2" "$1"
 }
 
-# mutate FILE EXPRESSION: the mutated copy, below $dir/include.
+# mutate FILE LINES EDIT: the mutated copy, below $dir/include.
 mutate() {
     local copy=${1#src/}
     copy=$dir/include/${copy#include/}
     mkdir -p "$(dirname "$copy")"
-    sed -e "$2" "$1" >"$copy" || return 1
-    ! cmp -s "$1" "$copy" || { echo "the expression changes nothing"; return 1; }
+    sed -e "$2{" -e "$3" -e '}' "$1" >"$copy" || return 1
+    ! cmp -s "$1" "$copy" || { echo "the edit changes nothing"; return 1; }
 }
 
 # mutated_objects FILE: compiles what the slip is in, and prints the objects that it replaces.
@@ -68,12 +68,12 @@ link() {
     others=$(objects "${unit:+library}${world:+library}" | grep -v -x -F -f "$dir/replaced")
     if [ -n "$fuzz" ]; then
         others=$(find "$B/cost" -name '*.o' | grep -v -x -F "$(sed "s|^$B/obj/|$B/cost/|" "$dir/replaced")")
-        gcc -o "$dir/mutant" "$@" $others $COST_LDFLAGS
+        gcc -s -o "$dir/mutant" "$@" $others $COST_LDFLAGS
     elif [ -n "$world" ]; then
         others=$(grep -v '/obj/\(fence\|peer\|lab/peers\)/' <<<"$others") # see the Makefile
-        gcc -o "$dir/mutant" "$@" $others "$B"/world/*.o $WORLD_LDFLAGS
+        gcc -s -o "$dir/mutant" "$@" $others "$B"/world/*.o $WORLD_LDFLAGS
     else
-        gcc -fno-lto -o "$dir/mutant" "$@" $others ${unit:+-lcmocka} $LDLIBS
+        gcc -fno-lto -s -o "$dir/mutant" "$@" $others ${unit:+-lcmocka} $LDLIBS
     fi
 }
 

@@ -1,4 +1,5 @@
 # Sourced by suites of ensembles.
+with_processes
 
 # is_whole: nothing is left out.  With TESTS_EVERY=6 every sixth test of each program is tried, and another one with the
 # next TESTS_FROM.
@@ -17,7 +18,7 @@ each_of() {
         check "$program: has tests" test -n "$names"
         for name in $(part $names); do
             while [ "$(jobs -rp | wc -l)" -ge "${AT_ONCE:-2}" ]; do wait -n; done
-            check "$program: $name" timeout $((LIMIT + 20 * ${FAULTS:-0})) /usr/bin/python3 "tests/net/$program.py" \
+            check_alone "$program: $name" timeout $((LIMIT + 20 * ${FAULTS:-0})) /usr/bin/python3 "tests/net/$program.py" \
                 "$name" >"$reports/$program.$name" &
         done
     done

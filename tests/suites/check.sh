@@ -1,5 +1,6 @@
 # The model checker from outside: exact counts, verdicts, reductions, counterexamples, limits.
 # CHECK_FULL=1 (make check-full) checks only the few bounds that take a minute each.
+stands_alone
 c() { "$CONCLAVE" "$@"; }
 holds() { json ".verdicts.$1 == \"held\" and .end == \"complete\"" c check "${@:2}" --property "$1" --json; }
 

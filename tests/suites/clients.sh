@@ -9,7 +9,7 @@ each() {
     shift
     names=$("$@" --list) || names=
     check "$label: has tests" test -n "$names"
-    for name in $names; do check "$label: $name" bounded "$@" "$AT" "$name"; done
+    for name in $names; do check_alone "$label: $name" bounded "$@" "$AT" "$name"; done
 }
 
 compile_c_client() {

@@ -1,5 +1,6 @@
 # Completion of command lines in bash and zsh.  What is offered is compared with what --usage says, which the
 # completions are not made from.
+with_processes
 
 packaging/completion bash "$CONCLAVE" >"$WORK/conclave.bash" || exit 1
 packaging/completion zsh "$CONCLAVE" >"$WORK/_conclave" || exit 1

@@ -1,4 +1,5 @@
 # The data of a server as files: a ZooKeeper server's imported, backups, restoring them, damage.
+with_processes
 wire=tests/wire
 super='DigestAuthenticationProvider.superDigest=super:D/InIHSb7yEEbrWz8b9l71RjZJU='
 c() { "$CONCLAVE" "$@"; }

@@ -1,4 +1,5 @@
 # ZooKeeper and this server get the same requests, good and bad, and every answer is compared.
+with_processes
 export ADDRESS
 ADDRESS=$(own_address) port=31811
 servers=()

@@ -14,7 +14,7 @@ for name in $(part $tests); do
         fi
         program=(unshare -m "${program[@]}")
     fi
-    check "durability: $name" kill9 "${program[@]}"
+    check_alone "durability: $name" kill9 "${program[@]}"
 done
 
 # kill -9 leaves what the kernel has; only the order of system calls shows that the disk was waited for.

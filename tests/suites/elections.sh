@@ -1,4 +1,5 @@
 # Elections from outside: who is elected, at what cost, on which networks, with which detectors.
+stands_alone
 c() { "$CONCLAVE" "$@"; }
 right='.verdicts | .safety == "held" and .liveness == "held" and .termination == "held" and
     .uniqueness == "held" and .agreement == "held"'

@@ -1,4 +1,5 @@
 # Bad input: one clear line, exit 2, nothing silently clamped.
+with_processes
 file() { printf '%b' "$2" >"$WORK/$1.scenario"; echo "$WORK/$1.scenario"; }
 scenario() { # NAME, what it must say, contents
     local path

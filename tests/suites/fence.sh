@@ -2,7 +2,7 @@
 . tests/wire/server.bash
 start_server --set tickTime=250
 for test in $(/usr/bin/python3 tests/wire/fence.py --list); do
-    check "fence: $test" bounded /usr/bin/python3 tests/wire/fence.py "$AT" "$test"
+    check_alone "fence: $test" bounded /usr/bin/python3 tests/wire/fence.py "$AT" "$test"
 done
 
 fence() { bounded "$CONCLAVE" fence "$@"; }

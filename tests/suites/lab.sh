@@ -1,4 +1,5 @@
 # The laboratory in a page: the module prints what the program prints, what is served is small and safe.
+with_processes
 
 if [ -n "${SANITIZED:-}" ]; then
     echo "ok the module is the same whatever the program's flags are"

@@ -1,4 +1,5 @@
 # conclave locks and unlock, on this server and on ZooKeeper.  LOCKS=100000 for more locks.
+with_processes
 export ADDRESS
 ADDRESS=$(own_address) port=31811
 servers=()
@@ -15,7 +16,7 @@ listens() { (exec 3<>"/dev/tcp/$ADDRESS/$1") 2>/dev/null; }
 check "ZooKeeper answers" await listens "$port"
 check "the server answers" await listens "$((port + 1))"
 for test in $(/usr/bin/python3 tests/wire/locks.py --list); do
-    check "locks: $test" bounded /usr/bin/python3 tests/wire/locks.py "$ADDRESS:$((port + 1))" "$test"
-    check "locks, ZooKeeper: $test" bounded /usr/bin/python3 tests/wire/locks.py "$ADDRESS:$port" "$test"
+    check_alone "locks: $test" bounded /usr/bin/python3 tests/wire/locks.py "$ADDRESS:$((port + 1))" "$test"
+    check_alone "locks, ZooKeeper: $test" bounded /usr/bin/python3 tests/wire/locks.py "$ADDRESS:$port" "$test"
 done
 check "a fence that asks ZooKeeper" bounded /usr/bin/python3 tests/wire/fence.py "$ADDRESS:$port" paused_holder

@@ -1,19 +1,20 @@
 # The mutation check: slips that a programmer could make are made on purpose, and must be noticed.
 #
-# A line of tests/mutants/*.list has four columns, parted by tabs:
-#   NAME  FILE  SED-EXPRESSION  HOW
-# The expression is applied to a copy of the file, which is compiled and linked with the other
-# objects.  HOW is what `conclave` is then called with; or `unit:NAME`, a unit test to link it with
-# instead; or `client:NAME`, a test of tests/wire/kazoo_basic.py to serve; or `commands:NAME`, one of
-# tests/wire/commands.py; or `hostile:NAME`, an attack of tests/wire/hostile.py on it; or `net:PROGRAM:NAME`, a test of
-# that program of tests/net to run with it; or `world:FIRST-LAST`, seeds of the simulated world, or
-# `world:FIRST-LAST:KINDS`, where each world has these kinds of faults and no others; or `fuzz:cost`, the inputs of
-# tests/fuzz/corpus/cost, in which no request may cost too much.
+# A line of tests/mutants/*.list has five columns, parted by tabs:
+#   NAME  FILE  FUNCTION  EDIT  HOW
+# FILE is the file's own name, with as many of the folders before it as tell it from others; FUNCTION is the one in
+# which the edit, a sed expression, is made, or `-` for the whole file.  So a mutant survives that its file is moved, or
+# that its function moves in the file.  The copy with the edit is compiled and linked with the other objects.  HOW is
+# what `conclave` is then called with; or `unit:NAME`, a unit test to link it with instead; or `client:NAME`, a test of
+# tests/wire/kazoo_basic.py to serve; or `commands:NAME`, one of tests/wire/commands.py; or `hostile:NAME`, an attack of
+# tests/wire/hostile.py on it; or `net:PROGRAM:NAME`, a test of that program of tests/net to run with it; or
+# `world:FIRST-LAST`, seeds of the simulated world, or `world:FIRST-LAST:KINDS`, where each world has these kinds of
+# faults and no others; or `fuzz:cost`, the inputs of tests/fuzz/corpus/cost, in which no request may cost too much.
 # The program without the slip must succeed and the one with it must fail: by its exit status, or because it breaks an
 # invariant, but not because it takes too long.
 #
 # All of them take their time: `make mutants` tries all, `make test` every twenty-fourth (MUTANTS_EVERY, MUTANTS_FROM).
-# M='part of a name' bash tests/run mutants tries all whose name contains that text, and no others.
+# make mutants M="part of a name" tries all whose name contains that text, and no others.
 
 if [ -n "${SANITIZED:-}" ]; then
     echo "ok mutants run in the plain build only"
@@ -77,33 +78,33 @@ run_as_it_is() {
     [ "$status" -eq 0 ] || { echo "without the slip: exit status $status: $2"; tail -20 "$WORK/clean.$1"; } >"$WORK/broken.$1"
 }
 
-# catch INDEX NAME FILE EXPRESSION HOW
+# catch INDEX NAME FILE LINES EDIT HOW
 catch() {
     local dir=$WORK/mutant.$1 unit="" world="" fuzz="" status
     mkdir -p "$dir/include"
-    [[ $5 == unit:* ]] && unit=${5#unit:}
-    [[ $5 == world:* ]] && world=${5#world:}
-    [[ $5 == fuzz:* ]] && fuzz=${5#fuzz:}
-    mutate "$3" "$4" && build "$3" || return 1
+    [[ $6 == unit:* ]] && unit=${6#unit:}
+    [[ $6 == world:* ]] && world=${6#world:}
+    [[ $6 == fuzz:* ]] && fuzz=${6#fuzz:}
+    mutate "$3" "$4" "$5" && build "$3" || return 1
     if [ -n "$world" ]; then
         simulate "$dir/mutant" "$world"
     elif [ -n "$fuzz" ]; then
         fuzz "$dir/mutant" "$fuzz"
-    elif [[ $5 == client:* || $5 == commands:* ]]; then
-        PATIENCE=20 serve "$dir/mutant" "$dir" "$5" # what never comes need not be awaited for long
-    elif [[ $5 == hostile:* ]]; then
-        PATIENCE=20 attack "$dir/mutant" "$dir" "${5#hostile:}"
-    elif [[ $5 == net:* ]]; then
-        PATIENCE=20 net "$dir/mutant" "$dir" "${5#net:}"
+    elif [[ $6 == client:* || $6 == commands:* ]]; then
+        PATIENCE=20 serve "$dir/mutant" "$dir" "$6" # what never comes need not be awaited for long
+    elif [[ $6 == hostile:* ]]; then
+        PATIENCE=20 attack "$dir/mutant" "$dir" "${6#hostile:}"
+    elif [[ $6 == net:* ]]; then
+        PATIENCE=20 net "$dir/mutant" "$dir" "${6#net:}"
     else
-        PATIENCE=20 run "$dir/mutant" "$([ -n "$unit" ] || echo "$5")"
+        PATIENCE=20 run "$dir/mutant" "$([ -n "$unit" ] || echo "$6")"
     fi >"$dir/output" 2>&1
     status=$?
     rm -f "$dir/mutant" "$dir"/*.o
     case $status in
-    0) echo "nothing noticed it: $5"; return 1 ;;
-    124) echo "it took too long: $5"; return 1 ;;
-    2 | 3 | 4) [ -n "$unit" ] || { echo "exit status $status: $5"; tail -3 "$dir/output"; return 1; } ;;
+    0) echo "nothing noticed it: $6"; return 1 ;;
+    124) echo "it took too long: $6"; return 1 ;;
+    2 | 3 | 4) [ -n "$unit" ] || { echo "exit status $status: $6"; tail -3 "$dir/output"; return 1; } ;;
     esac
 }
 
@@ -118,50 +119,33 @@ in_parallel() {
     tr '\t\n' '\0\0' | xargs -0 -n "$2" -P "$(nproc)" bash -c "$call \"\$@\"" _
 }
 
-well_formed() {
-    local bad
-    bad=$(awk -F '\t' 'NF != 4 || !$1 || !$2 || !$3 || !$4 {print FILENAME ":" FNR}' tests/mutants/*.list)
-    [ -z "$bad" ] || { echo "$bad: not four columns"; return 1; }
-}
-
-# Each expression changes the file that it names, also those that are not tried this time.
-all_apply() {
-    local name file expression _ bad=0
-    while IFS=$'\t' read -r name file expression _; do
-        if [ ! -f "$file" ]; then
-            echo "$name: there is no $file"
-            bad=1
-        elif sed -e "$expression" "$file" | cmp -s "$file" -; then
-            echo "$name: the expression changes nothing in $file"
-            bad=1
-        fi
-    done < <(cat tests/mutants/*.list)
-    return $bad
-}
-
 nothing_is_broken() { ! cat "$WORK"/broken.* 2>/dev/null; }
 
 was_caught() {
     [ -f "$WORK/caught.$1" ] || { cat "$WORK/why.$1"; return 1; }
 }
 
-check "the lists of mutants are well-formed" well_formed
-check "every mutant applies" all_apply
+check "every mutant applies" tests/mutants/resolved --check
 [ "$FAILURES" -eq 0 ] || exit "$FAILURES"
 # Those that wait for a client come first: they take long, and little of the machine.
 slow=$'\t(client|commands):'
 [ -z "${M:-}" ] || MUTANTS_EVERY=1
+tests/mutants/resolved >"$WORK/resolved"
+if [ -n "$ONLY" ]; then
+    while IFS= read -r line; do ! is_wanted "${line%%$'\t'*}" || printf '%s\n' "$line"; done <"$WORK/resolved" >"$WORK/wanted_ones"
+    mv "$WORK/wanted_ones" "$WORK/resolved"
+fi
 M=${M:-} awk -F '\t' -v every="${MUTANTS_EVERY:-1}" -v from="${MUTANTS_FROM:-0}" '
-    NR % every == from % every && (ENVIRON["M"] == "" || index($1, ENVIRON["M"]))' tests/mutants/*.list >"$WORK/chosen"
+    NR % every == from % every && (ENVIRON["M"] == "" || index($1, ENVIRON["M"]))' "$WORK/resolved" >"$WORK/chosen"
 [ -s "$WORK/chosen" ] || { echo "no mutant has '$M' in its name"; exit 1; }
 { grep -E "$slow" "$WORK/chosen"; grep -vE "$slow" "$WORK/chosen"; } |
     nl -ba -w1 -s"$(printf '\t')" >"$WORK/all"
-cut -f 5 "$WORK/all" | sort -u | nl -ba -w1 -s"$(printf '\t')" >"$WORK/how"
+cut -f 6 "$WORK/all" | sort -u | nl -ba -w1 -s"$(printf '\t')" >"$WORK/how"
 in_parallel run_as_it_is 2 <"$WORK/how"
 check "without a slip all is well" nothing_is_broken
 [ "${MUTANTS_EVERY:-1}" -eq 1 ] ||
-    check "$(wc -l <"$WORK/all") of $(cat tests/mutants/*.list | wc -l) mutants; make mutants tries all" true
-in_parallel catch_and_note 5 <"$WORK/all"
+    check "$(wc -l <"$WORK/all") of $(wc -l <"$WORK/resolved") mutants; make mutants tries all" true
+in_parallel catch_and_note 6 <"$WORK/all"
 while IFS=$'\t' read -r index name _; do
     check "$name" was_caught "$index"
 done <"$WORK/all"

@@ -1,5 +1,6 @@
 # The consensus core in its laboratory, from outside: what takes longer than a unit test may, and
 # that a run can be repeated.
+stands_alone
 
 same_run_in_another_process() {
     local a b

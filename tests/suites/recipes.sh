@@ -1,5 +1,6 @@
 # The recipes of the library, used by many processes, against this server and against ZooKeeper.  CYCLES=6400 for longer:
 # so many hand-offs for each of the larger checks.
+with_processes
 wire=tests/wire
 servers=()
 export ADDRESS
@@ -223,7 +224,7 @@ later() {
     { if "${@:2}" >"$at" 2>&1; then echo 0 >"$at.status"; else echo 1 >"$at.status"; fi; } &
     running+=($!)
 }
-report() { cat "$WORK/later.$1"; [ "$(cat "$WORK/later.$1.status")" = 0 ]; }
+report() { cat "$WORK/later.$1"; return "$(cat "$WORK/later.$1.status")"; }
 collect() {
     local i
     wait "${running[@]}"

@@ -1,4 +1,5 @@
 # Every scenario that ships comes out as it says, and one that does not is reported.
+stands_alone
 
 wrong_expectation() {
     sed 's/^expect exclusion .*/expect exclusion held/' scenarios/quorum-amnesia.scenario >"$WORK/wrong.scenario"

@@ -207,7 +207,7 @@ clients() {
     one silence >"$WORK/silence" 2>&1 &
     silence=$!
     for name in $("$python" tests/wire/tls.py --list); do
-        [ "$name" = silence ] || check "client: $name" one "$name"
+        [ "$name" = silence ] || check_alone "client: $name" one "$name"
     done
     check "openssl: TLS 1.3" answers imok ruok -tls1_3 -quiet
     check "openssl: TLS 1.2" answers imok ruok -tls1_2 -quiet

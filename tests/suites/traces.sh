@@ -1,4 +1,5 @@
 # What a trace looks like: pinned, and well-formed in each format.  REGENERATE=1 writes the pins anew.
+stands_alone
 golden() { # SCENARIO FORMAT [cut]
     same "tests/golden/$1${3:+.cut}.$2" "$CONCLAVE" sim --scenario "scenarios/$1.scenario" --trace "$2" ${3:+--cut}
 }

@@ -29,7 +29,7 @@ HTTP=$(http_at)
 for program in words pages; do
     tests=$(questions $program --list)
     check "$program: there are tests" test -n "$tests"
-    for test in $tests; do check "$program: $test" questions $program "$AT" "$HTTP" "$test"; done
+    for test in $tests; do check_alone "$program: $test" questions $program "$AT" "$HTTP" "$test"; done
 done
 
 check "metrics: content type" has_header 'content-type: text/plain; version=0.0.4; charset=utf-8' /metrics

@@ -1,4 +1,5 @@
 # Sourced by suites that need a running server.  It ends with the suite, whatever happens.
+with_processes
 
 serves_or_ended() {
     AT=$(sed -n 's/^conclave: serving clients on \([0-9.:]*\).*/\1/p' "$WORK/server.out")
