@@ -5,12 +5,12 @@
 ##   make run        serves clients on 127.0.0.1:2181, with the data in build/data
 ##   make tour       shows the laboratory in seven steps: a lock, an election, a check, what breaks, and why; L=pt in Portuguese
 ##   make museum     builds programs with faults that were published, and shows how they are found; E=NAME for one
-##   make test       builds everything and runs all tests; make test T="raft tls" runs some
+##   make test       builds everything and runs all tests; T="raft tls" for some suites, T=ensemble/roles for one test
 ##   make lint       builds with gcc and clang, and runs shellcheck and clang-tidy
 ##   make format     lays the sources out with clang-format
 ## Before a release:
+##   make soak       does all of these up to the fuzzers, and the long forms of tests; S="world lint" for some parts
 ##   make stress     runs the tests of processes beside programs that keep the machine busy
-##   make check-full explores the bounds that take the model checker a minute each
 ##   make mutants    makes small deliberate faults, all of which the tests must notice; M='part of a name' for some
 ##   make mutants-check   names, in seconds, those that do not apply any more
 ##   make sanitize   runs the tests that matter for it with the address and undefined behaviour sanitizers
@@ -61,10 +61,16 @@ TEST_PACKAGES  += default-jre-headless libcommons-cli-java libnetty-java libslf4
 # $(call compiler_has,FLAGS): the flags, if the compiler knows them.
 compiler_has = $(shell $(CC) -Werror $(1) -x c -c -o /dev/null /dev/null >/dev/null 2>&1 && echo "$(1)")
 
-# Whole-program optimization for the program itself; tests and mutants link the plain half of the objects.
+# Whole-program optimization for the program itself; tests and mutants link the plain half of the objects.  It takes as long as
+# compiling, so the program is linked plainly, too, when only tests are made; `make all test` tests what `make` makes.
 ifeq ($(origin LTO),undefined)
 LTO     := $(call compiler_has,-flto=2 -ffat-lto-objects)
+LINK    := $(if $(filter-out build-tests man museum mutants stress test,$(or $(MAKECMDGOALS),all)),$(LTO))
+else
+LINK    := $(LTO)
 endif
+# How programs of tests are linked, of which there are many.
+PLAIN_LINK := -fno-lto $(if $(shell $(CC) -fuse-ld=gold -Wl,--version 2>/dev/null),-fuse-ld=gold)
 # Each compiler has a warning that is none: gcc's of text that is cut on purpose, clang's of inline functions that a macro of
 # wire/zk/codec.h makes and nobody calls.
 WARNINGS := -Wall -Wextra $(WERROR) -Wshadow -Wstrict-prototypes \
@@ -92,8 +98,8 @@ WORLD := $(patsubst tests/world/%.c,$(B)/world/%.o,$(sort $(wildcard tests/world
 MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,\
              $(sort $(wildcard src/cli/cmd_*.c)))
 
-.PHONY: all afl bench build-tests check-full clean cost-libraries cross deps force format fuzz fuzz-deps help install libraries lint lint-builds lint-clang \
-        lint-deps lint-gcc lint-shell lint-tidy man man-deps museum museum-deps musl mutants mutants-check portable-tests run sanitize screenshots simulate site stress test \
+.PHONY: all afl bench build-tests clean cost-libraries cross deps force format fuzz fuzz-deps help install libraries lint lint-builds lint-clang \
+        lint-deps lint-gcc lint-shell lint-tidy man man-deps museum museum-deps musl mutants mutants-check portable-tests run sanitize screenshots simulate site soak stress test \
         test-deps tour tsan unit-deps world-libraries
 .DELETE_ON_ERROR:
 .SECONDARY: $(UNIT_OBJECTS)
@@ -105,7 +111,7 @@ help:
 
 # ---- Which packages are missing ----
 # These targets install what they need, and whatever they are made of does too; the others only name it.
-run screenshots site tour test build-tests check-full museum mutants stress bench simulate format fuzz afl lint lint-builds cross musl: IF_MISSING := --install
+run screenshots site tour test build-tests museum mutants stress bench simulate format fuzz afl lint lint-builds cross musl: IF_MISSING := --install
 
 # $(call install,PACKAGES), for targets of packaging/package.mk.
 install = @./scripts/packages --install $(1)
@@ -140,9 +146,13 @@ $(B)/flags: $(if $(subst <$(BUILD_FLAGS)>,,<$(file <$(B)/flags)>),force)
 	@mkdir -p $(@D)
 	@printf '%s\n' $(call quoted,$(BUILD_FLAGS)) >$@
 
-$(B)/conclave: $(OBJECTS)
+$(B)/link: $(if $(subst <$(LINK)>,,<$(file <$(B)/link)>),force)
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(LINK)' >$@
+
+$(B)/conclave: $(OBJECTS) $(B)/link
 	@echo "  LINK  $@"
-	@$(CC) $(ALL_CFLAGS) $(LTO) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+	@$(CC) $(ALL_CFLAGS) $(or $(LINK),$(PLAIN_LINK)) $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)
 
 $(B)/obj/%.o: src/%.c $(B)/flags | deps
 	@mkdir -p $(@D)
@@ -314,7 +324,7 @@ $(DATED): ALL_CFLAGS += $(BUILT)
 $(B)/tests/%: $(B)/unit/%.o $(filter-out $(DATED),$(LIBRARY)) | unit-deps $(DATED)
 	@mkdir -p $(@D)
 	@echo "  TEST  $@"
-	@$(CC) $(ALL_CFLAGS) -fno-lto $(LDFLAGS) -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
+	@$(CC) $(ALL_CFLAGS) $(PLAIN_LINK) $(LDFLAGS) -o $@ $< $(LIBRARY) -lcmocka $(LDLIBS)
 
 # The tests themselves need no speed, and take half the time to compile without it.
 $(B)/unit/%.o: tests/unit/%.c $(B)/flags | unit-deps
@@ -379,10 +389,10 @@ tour: all
 build-tests: test-deps $(B)/conclave $(B)/conclave-simulate $(UNIT_TESTS) $(if $(SANITIZED),,$(B)/fuzz_cost) library examples
 
 test: build-tests $(if $(SANITIZED),,man)
-	@B=$(B) SANITIZED=$(SANITIZED) ./tests/run $(T)
+	@B=$(B) SANITIZED=$(SANITIZED) LONG=$(LONG) ./tests/run $(T)
 
-check-full: build-tests
-	@B=$(B) CHECK_FULL=1 ./tests/run =check
+soak:
+	@B=$(B) ./scripts/soak $(S)
 
 # A test may take longer on a busy machine, but does not fail there.  TESTS_EVERY=6 TESTS_FROM=5 leaves most out.
 STRESSED_SUITES := =data =durability =ensemble =lock =members =partitions

@@ -1,4 +1,4 @@
-# The server's page, in a browser: an ensemble of three, its fail-over, its locks, its tree.  CHILDREN=10000 for fewer of a node.
+# The server's page, in a browser: an ensemble of three, its fail-over, its locks, its tree.  CHILDREN is how many one node has.
 with_processes
 reporting node tests/browser/modules.mjs
 reporting /usr/bin/python3 tests/browser/server.py "$CONCLAVE"

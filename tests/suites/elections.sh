@@ -22,6 +22,8 @@ for n in 1 2 5 64; do
     check "chang-roberts, worst case of $n" json ".messages == $((n == 1 ? 0 : n * (n + 1) / 2 + n)) and
         .leader == $n" c sim chang-roberts --processes $n --ids descending --json
 done
+check "ring-list, (k + 1) N" json '.messages == 65 * 64' c sim ring-list --processes 64 --json
+check "ring-coordinator, 2N for each initiator" json '.messages == 64 * 128' c sim ring-coordinator --processes 64 --json
 check "chang-roberts, one initiator" json '.messages <= 3 * 100 - 1' \
     c sim chang-roberts --processes 100 --initiators 1 --json
 check "chang-roberts, mean of 2000 runs within 2%" json '
@@ -200,11 +202,17 @@ check "the fields of a message stand apart from its name" columns
 listed() { json 'all(.[]; .summary and .topology and .cost and .tolerates and .paper)' c list --json; }
 check "the list is complete" listed
 
-# The measured table: exact where the formula is exact, below it where it is a bound.
+# The measured table: exact where the formula is exact, below it where it is a bound.  Those whose messages are long lists take
+# most of the time, and are left to LONG=1.
+quick_ones() {
+    c list --json | jq -r '.[] | select(.problem == "election").algorithm' | grep -vxE 'ring-list|ring-coordinator|filtered-gossip'
+}
 compared() {
-    c compare --elections --json --plot "$WORK/plot.svg" >"$WORK/compared.json" && xmllint --noout "$WORK/plot.svg" &&
+    local chosen=()
+    long || mapfile -t chosen < <(quick_ones)
+    c compare --elections "${chosen[@]}" --json --plot "$WORK/plot.svg" >"$WORK/compared.json" && xmllint --noout "$WORK/plot.svg" &&
         jq -e '
-            (map(select(.algorithm == "ring-list" or .algorithm == "bully")) | length > 8 and
+            (map(select(.algorithm == "ring-list" or .algorithm == "bully")) | length >= 5 and
                 all(.[]; .messages == .formula_value)) and
             (map(select(.algorithm == "franklin" or .algorithm == "hirschberg-sinclair" or
                 .algorithm == "peterson")) | length == 24 and all(.[]; .messages_max <= .formula_value)) and
@@ -212,4 +220,4 @@ compared() {
                 all(.[]; .interval_95[0] <= 1.02 * .formula_value and .interval_95[1] >= 0.98 * .formula_value)) and
             all(.[]; .violated == 0 or .algorithm == "ring-anonymous")' "$WORK/compared.json" >/dev/null
 }
-check "every election, measured beside its formula" compared
+check "elections, measured beside their formulas" compared

@@ -12,7 +12,7 @@ build_before() {
     local source=$WORK/before
     mkdir -p "$source" "$directory" &&
         git archive "$before_commit" Makefile src scripts scenarios | tar -x -C "$source" &&
-        MAKEFLAGS='' make -s -C "$source" -j"$(nproc)" B=build LTO= SANITIZE= CFLAGS="-O1 -w" build/conclave &&
+        MAKEFLAGS='' make -s -C "$source" -j"$(nproc)" B=build LTO= SANITIZE= CFLAGS="-O0 -w" build/conclave &&
         mv "$source/build/conclave" "$BEFORE" &&
         rm -rf "$source"
 }
