@@ -1,5 +1,6 @@
 /* A server that joins learns the id of its ensemble: what it tells the others then, and whom it
- * answers.  Its links are real, on loopback; the others are links alone. */
+ * answers.  Its links are real, on loopback; the others are links alone.  And a member without its
+ * vote. */
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -7,6 +8,7 @@
 #include "file_help.h"
 #include "service/ensemble/codec.h"
 #include "service/ensemble/internal.h"
+#include "service/store/data.h"
 
 enum { ENSEMBLE = 77, SELF = 1, MEMBER = 2, STRANGER = 3, TIMEOUT_S = 120, ATTEMPTS = 20 };
 
@@ -201,10 +203,82 @@ static void test_others_are_answered(void **state) {
     WAIT(peer->guest && peer->up);
 }
 
+/* What the log of a new member may have: a configuration that nobody has called committed yet. */
+static void add_config(struct joining *j) {
+    struct bytes text = {0};
+    struct log log = {.segment_bytes = 1 << 16, .no_sync = true};
+    struct tree tree;
+    struct data_replay replay;
+    struct window window;
+    struct raft_batch batch;
+    enum log_state end;
+    member_list_write(&j->settings.members, &text);
+    struct tree_members members = {.text = {(const char *)text.at, (int32_t)text.used}};
+    size_t size = tree_members_size(&members);
+    assert_int_equal(tree_open(&tree, 1), 0);
+    data_replay_open(&replay, &tree, 0, 0);
+    int status = log_open(&log, j->place.directory, j->place.path, 0, 0, data_apply, &replay, &end);
+    assert_int_equal(status, 0);
+    window_open(&window, 0);
+    tree_store_members(window_room(&window, size), &members);
+    window_add(&window, 1, RAFT_CONFIG, size);
+    window_read(&window, 1, SIZE_MAX, &batch);
+    assert_int_equal(log_append(&log, &batch), 0);
+    window_close(&window);
+    log_close(&log);
+    data_replay_close(&replay);
+    tree_close(&tree);
+    bytes_close(&text);
+}
+
+static int opened(struct joining *j) {
+    struct tree tree;
+    int status = -1;
+    assert_int_equal(tree_open(&tree, 1), 0);
+    struct ensemble *e = ensemble_open(&(struct ensemble_config){.settings = &j->settings,
+                                                                 .loop = &loop,
+                                                                 .clock = &j->clock,
+                                                                 .busy = &j->busy,
+                                                                 .tree = &tree,
+                                                                 .owner = j,
+                                                                 .callbacks = &callbacks},
+                                       &status);
+    ensemble_end_links(e);
+    ensemble_free(e);
+    tree_close(&tree);
+    return status;
+}
+
+/* It may have voted, and would vote once more. */
+static void test_without_its_vote(void **state) {
+    struct joining *j = *state = calloc(1, sizeof *j);
+    assert_non_null(j);
+    settings_default(&j->settings);
+    place_open(&j->place);
+    j->settings.server_id = SELF;
+    j->settings.insecure = true;
+    snprintf(j->settings.data_dir, sizeof j->settings.data_dir, "%s", j->place.path);
+    snprintf(j->settings.log_dir, sizeof j->settings.log_dir, "%s", j->place.path);
+    int status = -1;
+    for (unsigned i = 0; i < ATTEMPTS && status; i++) { /* another may take the port */
+        struct vote vote;
+        each_file(&j->place, remove_file);
+        set_members(&j->settings.members, unused_port(), unused_port());
+        assert_int_equal(vote_read(&vote, j->place.directory, j->place.path), 0);
+        assert_int_equal(vote_write(&vote), 0);
+        add_config(j);
+        status = opened(j);
+    }
+    assert_int_equal(status, 0);
+    remove_file(j->place.directory, VOTE_NAME);
+    assert_int_equal(opened(j), ENSEMBLE_EXIT_FAILED);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_others_are_told, open_loop, close_loop),
         cmocka_unit_test_setup_teardown(test_others_are_answered, open_loop, close_loop),
+        cmocka_unit_test_setup_teardown(test_without_its_vote, open_loop, close_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -406,18 +406,22 @@ bool ensemble_target_members(const struct ensemble *e, struct member_list *list)
 
 /* ---- Start and end ---- */
 
-static void restore_log(struct ensemble *e) {
+/* Whether the log has a configuration of an ensemble. */
+static bool restore_log(struct ensemble *e) {
     struct raft_batch batch;
     struct raft_config config;
     struct zk_text text;
+    bool has_config = false;
     for (uint64_t index = e->log.after + 1; index <= window_last(&e->log); index += batch.count) {
         window_read(&e->log, index, SIZE_MAX, &batch);
         bool is_config =
             batch.kind == RAFT_CONFIG && members_read_entry(&batch, &config, &text) && text.size;
         if (is_config) members_adopt(e, text.at, (size_t)text.size);
+        has_config |= is_config;
         raft_restore_entries(&e->raft, batch.first, batch.count, batch.term,
                              is_config ? &config : NULL);
     }
+    return has_config;
 }
 
 /* The configuration in the data directory overrides the one in the settings. */
@@ -487,8 +491,7 @@ static int open_core(struct ensemble *e) {
     e->raft.term_of = term_of_entry;
     e->raft.log = &e->log;
     raft_restore_snapshot(&e->raft, e->log.after, e->log_start_term, &config);
-    restore_log(e);
-    return identity_open(e);
+    return identity_open(e, restore_log(e));
 }
 
 struct ensemble *ensemble_open(const struct ensemble_config *config, int *status) {

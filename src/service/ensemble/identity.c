@@ -37,7 +37,7 @@ static void explain_waiting(const struct ensemble *e) {
                       "--found says so for those that do not run");
 }
 
-int identity_open(struct ensemble *e) {
+int identity_open(struct ensemble *e, bool log_has_config) {
     struct vote *vote = &e->vote;
     struct member_list list = {0};
     struct raft_config config;
@@ -56,8 +56,10 @@ int identity_open(struct ensemble *e) {
         return refuse("the log and the snapshots are of different ensembles, so this server does "
                       "not start; correct the data directories",
                       vote->ensemble_id, list.ensemble);
-    bool known = committed.size > 0;
-    if (known && !vote->directory_id) {
+    /* A member has its vote before it has anything in its log.  Where a configuration is in the log
+     * it may have voted, whether that configuration is known to be committed or not. */
+    bool was_member = committed.size > 0 || log_has_config;
+    if (was_member && !vote->directory_id) {
         logger_error(
             "the file 'vote' is missing beside the log, so this server no longer knows its "
             "vote and does not start; bring the file back, or remove the server and add it "

@@ -240,8 +240,9 @@ static inline uint32_t identity_of(uint64_t directory_id) {
     return half ? half : 1;
 }
 
-/* Checks that the data is this server's, and whether it may vote.  0, or the exit status. */
-int identity_open(struct ensemble *ensemble);
+/* Checks that the data is this server's, and whether it may vote; whether the log has a
+ * configuration.  0, or the exit status. */
+int identity_open(struct ensemble *ensemble, bool log_has_config);
 uint64_t identity_incarnation(const struct ensemble *ensemble); /* for links */
 bool identity_is_expected(void *ensemble, uint64_t id, uint64_t of_ensemble, uint32_t directory);
 void identity_introduce(struct ensemble *ensemble, uint8_t to);
