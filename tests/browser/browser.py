@@ -7,12 +7,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "wire"))
-from patience import TIMEOUT_S  # noqa: E402
+from patience import TIMEOUT_S, Late, eventually  # noqa: E402
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c", "Left": "\ue012", "Up": "\ue013", "Right": "\ue014", "Down": "\ue015",
@@ -21,7 +20,7 @@ KEYS = {"Tab": "\ue004", "Enter": "\ue007", "Escape": "\ue00c", "Left": "\ue012"
 
 class Browser:
     def __init__(self, width=1280, height=900, dark=False, language="en-US"):
-        self.profile = tempfile.mkdtemp(prefix="browser-")
+        self.profile = tempfile.mkdtemp(prefix="browser-", dir=os.environ.get("WORK"))
         self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         self.session = None
         try:
@@ -32,12 +31,21 @@ class Browser:
             if dark:
                 arguments.append("--blink-settings=preferredColorScheme=0")
             options = {"args": arguments, "prefs": {"intl.accept_languages": language}}
-            answer = self._call("POST", "/session", {"capabilities": {"alwaysMatch": {
-                "browserName": "chrome", "goog:chromeOptions": options, "goog:loggingPrefs": {"performance": "ALL", "browser": "ALL"}}}})
-            self.session = answer["sessionId"]
+            limits = {"script": TIMEOUT_S * 1000, "pageLoad": TIMEOUT_S * 1000}  # its own are shorter
+            wanted = {"browserName": "chrome", "goog:chromeOptions": options, "timeouts": limits,
+                      "goog:loggingPrefs": {"performance": "ALL", "browser": "ALL"}}
+            self.session = eventually(lambda: self._start(wanted), lambda: f"a browser: {self.why}", pause_s=0.5)
         except BaseException:
             self.close()
             raise
+
+    def _start(self, wanted):
+        """The session.  The driver waits for its browser for a minute, which may be short on a busy machine."""
+        try:
+            return self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})["sessionId"]
+        except RuntimeError as error:
+            self.why = error
+            return None
 
     def _port(self):
         for line in self.driver.stdout:
@@ -55,13 +63,14 @@ class Browser:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             value = json.load(error)["value"]
-            raise RuntimeError(f"{value['error']}: {value['message'].splitlines()[0]}") from None
+            kind = Late if value["error"] in ("timeout", "script timeout") else RuntimeError
+            raise kind(f"{value['error']}: {value['message'].splitlines()[0]}") from None
 
     def close(self):
         if self.session:
             try:
                 self._call("DELETE", "")
-            except (RuntimeError, OSError):
+            except (Late, RuntimeError, OSError):
                 pass
         self.driver.terminate()
         self.driver.wait()
@@ -89,13 +98,7 @@ class Browser:
 
     def wait(self, script, *arguments):
         """What the script returns, once that is something."""
-        end = time.monotonic() + TIMEOUT_S
-        while time.monotonic() < end:
-            value = self.run(script, *arguments)
-            if value:
-                return value
-            time.sleep(0.05)
-        raise AssertionError(f"waited in vain for: {script} {arguments}")
+        return eventually(lambda: self.run(script, *arguments), f"{script} {arguments}", pause_s=0.05)
 
     def text(self, selector):
         return self.run("return document.querySelector(arguments[0])?.textContent ?? ''", selector)

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from ensemble import Ensemble, main
+from patience import LATE, Late
 
 WIRE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../wire")
 PLAIN = ["--set", "4lw.commands.whitelist=*", "--set", "extendedTypesEnabled=true"]
@@ -18,6 +19,8 @@ def pass_all(directory, command, but=()):
         if name in but:
             continue
         done = subprocess.run([*command, ensemble.followers()[0].address, name], capture_output=True, text=True)
+        if done.returncode == LATE:
+            raise Late(f"{name}: {done.stdout}{done.stderr}")
         assert done.returncode == 0, f"{name}: {done.stdout}{done.stderr}"
     ensemble.stop()
 

@@ -1,11 +1,12 @@
 """An ensemble of real processes, for tests, and the choice of a test by its name.
 
     PROGRAM --list      the names of its tests
-    PROGRAM NAME        runs one below $WORK, with $CONCLAVE as the server; exit status 0 when it passed
+    PROGRAM NAME        runs one below $WORK, with $CONCLAVE as the server; exit status 0 when it passed, or as in
+                        patience.py
 
 Every test has an ensemble of its own, at a loopback address of its own.
 """
-import faulthandler
+import itertools
 import logging
 import os
 import re
@@ -22,19 +23,10 @@ from kazoo.retry import KazooRetry
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../wire"))
 
 import raw  # noqa: E402
-from patience import TIMEOUT_S  # noqa: E402
+from patience import HANG_S, TIMEOUT_S, Late, crashes, eventually, judged  # noqa: E402
 
 # Sessions may be short or very long; everything else has its default.
 SETTINGS = ["--set", "tickTime=200", "--set", "maxSessionTimeout=600000"]
-
-
-def eventually(condition, what, timeout_s=TIMEOUT_S):
-    """Waits until the condition holds, and returns its value."""
-    deadline = time.monotonic() + timeout_s
-    while not (found := condition()):
-        assert time.monotonic() < deadline, f"not within {timeout_s} s: {what}"
-        time.sleep(0.005)
-    return found
 
 
 def trim(members, write, names=("log.0000000000000001",)):
@@ -73,7 +65,7 @@ def longer_and_longer(test):
     for timeout in (1000, 2000, 4000, 8000, 16000, 32000):
         if test(timeout):
             return
-    raise AssertionError("too late for every timeout")
+    raise Late("too late for every timeout")
 
 
 class Traveller:
@@ -110,16 +102,16 @@ class Traveller:
         self.client.socket.settimeout(TIMEOUT_S)
 
     def move(self):
-        for number in range(1000):
-            server = self.servers[(1 + number) % len(self.servers)]
+        old, turns = self.client, itertools.cycle([*self.servers[1:], self.servers[0]])
+
+        def is_taken():
             try:
-                old = self.client
-                self.client = raw.Client(server.address, self.timeout, old.session, old.password, old.zxid)
-                old.drop()
-                return
+                self.client = raw.Client(next(turns).address, self.timeout, old.session, old.password, old.zxid)
             except raw.Lost:
-                time.sleep(0.02)
-        raise AssertionError("no server takes it")
+                return False
+            old.drop()
+            return True
+        eventually(is_taken, "a server takes it", pause_s=0.02)
 
 
 def raises(error, call, *arguments, **options):
@@ -227,6 +219,7 @@ class Ensemble:
         for member in self.members:
             member.ensemble = ",".join(f"{m.number}={m.peer}" for m in self.members)
         self.clients = []
+        crashes.append(self.crashed)
 
     def start(self):
         for member in self.members:
@@ -263,16 +256,21 @@ class Ensemble:
         zk.start(timeout=TIMEOUT_S)
         return zk
 
+    def crashed(self):
+        """Which servers have ended by themselves, and what they said."""
+        ended = [m for m in self.members if m.process is not None and not m.runs()]
+        return "\n".join(f"server {m.number} crashed: {m.log()[-1500:]}" for m in ended)
+
     def stop(self):
         """Ends everything; a server that has ended by itself fails the test."""
         for zk in self.clients:
             zk.stop()
             zk.close()
-        crashed = [m for m in self.members if m.process is not None and not m.runs()]
+        crashed = self.crashed()
         for member in self.running():
             member.send(signal.SIGCONT)
             member.kill()
-        assert not crashed, "\n".join(f"server {m.number} crashed: {m.log()[-1500:]}" for m in crashed)
+        assert not crashed, crashed
 
 
 def main(tests):
@@ -283,9 +281,8 @@ def main(tests):
         return
     (name,) = sys.argv[1:]
     faults = int(os.environ.get("FAULTS", "0"))
-    faulthandler.dump_traceback_later(2.5 * TIMEOUT_S + 20 * faults, exit=True)
     logging.basicConfig(level=logging.CRITICAL)
-    with tempfile.TemporaryDirectory(dir=os.environ["WORK"], prefix=name) as directory:
+    with judged(HANG_S + 20 * faults), tempfile.TemporaryDirectory(dir=os.environ["WORK"], prefix=name) as directory:
         try:
             names[name](directory)
         except BaseException:

@@ -11,6 +11,7 @@ import time
 from kazoo.client import KazooState
 
 from ensemble import TIMEOUT_S, Ensemble, connect, eventually, main, trim
+from patience import joined
 from history import UNANSWERED, Load
 
 import raw
@@ -48,8 +49,7 @@ class Steady(threading.Thread):
 
     def finish(self):
         self.ended = True
-        self.join(TIMEOUT_S)
-        assert not self.is_alive(), f"{self.path}: no answer"
+        joined(self)
         assert self.trouble is None and not self.states, f"{self.path}: {self.trouble!r} {self.states}"
         assert self.done > 0
 
@@ -81,8 +81,7 @@ class Creator(threading.Thread):
 
     def finish(self):
         self.ended = True
-        self.join(TIMEOUT_S)
-        assert not self.is_alive(), f"{self.name}: no answer"
+        joined(self)
         assert self.trouble is None, f"{self.name}: {self.trouble!r}"
 
 
@@ -400,11 +399,12 @@ def receiver_killed(directory):
         name, size = incoming(away)
         assert size >= 4 << 20
     away.spawn()
-    deadline = time.monotonic() + TIMEOUT_S
-    while "a snapshot of the leader was installed" not in away.log():  # without a pause: it goes quickly
+
+    def is_installed():
         found = incoming(away)
         assert not found or (found[0] == name and found[1] >= size), f"{found} after {(name, size)}: it begins anew"
-        assert time.monotonic() < deadline, "it does not come"
+        return "a snapshot of the leader was installed" in away.log()
+    eventually(is_installed, "it comes", pause_s=0)  # it goes quickly
     assert away.process.stdout.readline()
     expect_same(ensemble)
     assert "a snapshot of the leader was installed" in away.log(), away.log()
@@ -480,8 +480,7 @@ class Reconnecting(threading.Thread):
 
     def finish(self):
         self.ended = True
-        self.join(TIMEOUT_S)
-        assert not self.is_alive(), f"{self.name}: no answer"
+        joined(self)
         assert self.trouble is None, f"{self.name}: {self.trouble!r}"
         assert self.zk.client_id == self.session and self.zk.exists(self.path + "-mine"), "another session"
 

@@ -13,6 +13,7 @@ import time
 from kazoo import exceptions as error
 
 from ensemble import TIMEOUT_S, eventually
+from patience import joined
 
 UNANSWERED = (error.ConnectionLoss, error.SessionExpiredError, error.ConnectionClosedError,
               error.OperationTimeoutError)
@@ -200,8 +201,7 @@ class Load:
         eventually(lambda: self.strong.known > 60 and self.locks.known > 10, "there is something to judge")
         self.ended = True
         for worker in self.workers:
-            worker.join(2 * TIMEOUT_S)
-            assert not worker.is_alive(), f"{worker.name} waits for an answer"
+            joined(worker, 2 * TIMEOUT_S)
             assert worker.trouble is None, f"{worker.name}: {worker.trouble!r}"
         for index, process in enumerate(self.c_clients):
             process.communicate(timeout=2 * TIMEOUT_S)

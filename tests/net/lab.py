@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "wire"))
-from patience import TIMEOUT_S  # noqa: E402
+from patience import TIMEOUT_S, Checks, crashes  # noqa: E402
 
 
 class Lab:
@@ -17,13 +17,16 @@ class Lab:
         line = self.process.stdout.readline()
         found = re.fullmatch(r"The laboratory is at http://\[?([0-9a-f.:]+?)\]?:(\d+)/ \(Ctrl-C ends it\)\n", line)
         assert found, line
+        self.status = None  # with which it ended, before it was asked to
+        crashes.append(lambda: f"it ended with {self.status}" if self.status else None)
         self.host, self.port = found.group(1), int(found.group(2))
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        if self.process.poll() is None:
+        self.status = self.process.poll()
+        if self.status is None:
             self.process.kill()
         self.process.wait()
         self.process.stdout.close()
@@ -125,15 +128,10 @@ def taken(lab):
 
 TESTS = [page, module, policy, host, paths, hostile, taken, ends]
 chosen = sys.argv[1:]
-failed = False
+checks = Checks()
 for test in TESTS:
     if chosen and test.__name__ not in chosen:
         continue
-    with Lab() as started:
-        try:
-            test(started)
-            print(f"ok {test.__name__}")
-        except (AssertionError, OSError, ValueError, KeyError) as error:
-            failed = True
-            print(f"FAILED {test.__name__}: {error!r}")
-sys.exit(failed)
+    with checks.judged(test.__name__), Lab() as started:
+        test(started)
+sys.exit(checks.status())

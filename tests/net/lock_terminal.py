@@ -5,7 +5,7 @@ import select
 import signal
 import time
 
-from ensemble import TIMEOUT_S, eventually, main
+from ensemble import eventually, main
 from locking import CONCLAVE, TTL, Site, children, kill, parent_of
 
 
@@ -26,11 +26,12 @@ class Terminal:
 
     def shows(self, text):
         """Waits until it does, after what was typed last."""
-        deadline = time.monotonic() + TIMEOUT_S
-        while text not in self.screen:
-            assert time.monotonic() < deadline, f"not shown: {text!r}; but {self.screen!r}"
+        def is_shown():
             if select.select([self.file], [], [], 1)[0]:
                 self.screen += os.read(self.file, 4096).decode().replace("\r\n", "\n")
+            return text in self.screen
+        if text not in self.screen:
+            eventually(is_shown, lambda: f"{text!r}; but {self.screen!r}")
 
     def line(self, text, shows):
         self.type(text + "\n")

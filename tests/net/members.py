@@ -17,6 +17,7 @@ from kazoo.security import make_digest_acl_credential
 
 from ensemble import (TIMEOUT_S, Ensemble, Member, connect, eventually, free_ports, main, raises, trim,
                       without_election)
+from patience import Late, joined
 from failures import Creator, Steady, verify_made
 
 import raw
@@ -216,7 +217,7 @@ def transfers(directory):
         assert ensemble.leader() is to, err
         longest.append(gaps.longest * 1000)
     gaps.ended = True
-    gaps.join(TIMEOUT_S)
+    joined(gaps)
     for work in steady:
         work.finish()
     assert len(longest) >= 8 and not gaps.trouble, f"{longest} {gaps.trouble!r}"
@@ -274,7 +275,7 @@ def in_background(member, *words, code=0):
     asker.start()
 
     def finish():
-        asker.join(TIMEOUT_S)
+        joined(asker)
         assert results and results[0][0] == code, results
     return finish
 
@@ -541,7 +542,7 @@ class Up:
                 if self.has(leads):
                     return
                 time.sleep(0.01)
-        raise AssertionError(f"{leads} in {self.lines}")
+        raise Late(f"{leads} in {self.lines}")
 
     def last(self, pattern):
         return [m for m in (re.fullmatch(pattern, text) for text in self.lines) if m][-1]

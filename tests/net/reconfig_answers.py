@@ -13,6 +13,7 @@ import sys
 import time
 
 from ensemble import TIMEOUT_S, eventually, own_host, write_key
+from patience import HANG_S, judged
 
 import raw
 
@@ -267,4 +268,5 @@ def main(directory):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    with judged(3 * HANG_S):
+        sys.exit(main(sys.argv[1]))

@@ -14,12 +14,11 @@ import stat as modes
 import subprocess
 import sys
 import threading
-import traceback
 
 from kazoo.security import make_digest_acl
 
 from kazoo_common import Site
-from patience import TIMEOUT_S
+from patience import TIMEOUT_S, Checks, Late, serves
 from terminal import Terminal
 
 CONCLAVE = os.environ["CONCLAVE"]
@@ -32,6 +31,7 @@ class Place(Site):
         super().__init__(address, name)
         self.directory = os.path.join(os.environ["WORK"], f"{name}.{address.replace(':', '.')}")
         os.makedirs(self.directory, exist_ok=True)
+        self.gave_up = False
         self.environment = {
             key: value for key, value in os.environ.items() if not key.startswith(("CONCLAVE_", "XDG_"))}
         self.environment.update(CONCLAVE_SERVER=f"{address}/{name}", HOME=self.directory, TERM="xterm",
@@ -41,7 +41,11 @@ class Place(Site):
         environment = dict(self.environment, **options.pop("environment", {}))
         process = subprocess.Popen([CONCLAVE, *words], env=environment, cwd=self.directory,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-        limit = threading.Timer(TIMEOUT_S, process.kill)  # whoever reads what it prints waits no longer
+
+        def give_up():
+            self.gave_up = process.poll() is None
+            process.kill()
+        limit = threading.Timer(3 * TIMEOUT_S, give_up)  # whoever reads what it prints waits no longer
         limit.daemon = True
         limit.start()
         return process
@@ -528,24 +532,23 @@ def main():
         print(*[test.__name__ for test in TESTS])
         return 0
     address, names = sys.argv[1], sys.argv[2:]
-    failures = 0
+    checks = Checks()
+    serves(address)
     for test in TESTS:
         if names and test.__name__ not in names:
             continue
         site = Place(address, f"commands-{test.__name__}")
-        try:
-            top = Site(address, "")
-            top.client().ensure_path(site.name)
-            top.clear()
-            test(site)
-            print("ok", test.__name__, flush=True)
-        except BaseException:
-            failures += 1
-            print("FAILED", test.__name__)
-            traceback.print_exc(file=sys.stdout)
-        finally:
-            site.clear()
-    return 1 if failures else 0
+        with checks.judged(test.__name__):
+            try:
+                top = Site(address, "")
+                top.client().ensure_path(site.name)
+                top.clear()
+                test(site)
+            except Exception as error:
+                raise Late("a command does not end") if site.gave_up else error
+            finally:
+                site.clear()
+    return checks.status()
 
 
 sys.exit(main())

@@ -18,10 +18,9 @@ import base64
 import json
 import os
 import sys
-import time
 
 import zkwire
-from patience import TIMEOUT_S
+from patience import TIMEOUT_S, eventually, judged
 
 OPEN = [(31, "world", "anyone")]
 SUPER = b"super:test"
@@ -75,16 +74,16 @@ def create(path, data=b"", acl=OPEN, flags=0):
 
 
 def until_open(at):
-    deadline = time.monotonic() + TIMEOUT_S
-    while time.monotonic() < deadline:
+    def is_open():
         try:
             c = Client(at, patience_s=5)  # what comes before it is ready is not answered
             if isinstance(c.session, zkwire.Connected):
-                return c.call("closeSession", ())
+                c.call("closeSession", ())
+                return True
         except OSError:
             pass
-        time.sleep(0.1)
-    raise TimeoutError(f"{at} does not serve")
+        return False
+    eventually(is_open, f"{at} serves", pause_s=0.1)
 
 
 # ---- Reading ----
@@ -144,10 +143,11 @@ def fill_many(c, directory):
     c.call_all([("setData", (f"/many/{i % 10}/n{i}", b"y%d" % i, -1)) for i in range(0, 3000, 3)])
     c.call_all([("delete", (f"/many/{i % 10}/n{i}", -1)) for i in range(0, 3000, 7)])
     c.call_all([create(f"/many/{i % 10}/n{i}", b"again") for i in range(0, 3000, 14)])
-    deadline = time.monotonic() + TIMEOUT_S
-    while sum(name.startswith("snapshot.") for name in os.listdir(directory)) < SNAPSHOTS:
-        assert time.monotonic() < deadline, f"fewer than {SNAPSHOTS} snapshots"
+
+    def are_enough():
         c.call_all([("setData", (f"/many/{i % 10}/n{i}", b"y%d" % i, -1)) for i in range(3, 3000, 21)])
+        return sum(name.startswith("snapshot.") for name in os.listdir(directory)) >= SNAPSHOTS
+    eventually(are_enough, f"{SNAPSHOTS} snapshots", pause_s=0)
 
 
 def fill_children(c):
@@ -290,12 +290,17 @@ def has_snapshots(directory):
 def count(at, end, directory=None):
     c = Client(at)
     c.call(*create("/number"))
-    deadline = time.monotonic() + TIMEOUT_S
     number = 0
-    while number < int(end) or (directory and not has_snapshots(directory)):
+
+    def write():
+        nonlocal number
         number += 1
         c.call("setData", ("/number", b"%d" % number, -1))
-        assert time.monotonic() < deadline, f"{number} writes, and no two snapshots"
+        return directory and has_snapshots(directory)
+    while number < int(end):
+        write()
+    if directory:
+        eventually(write, "two snapshots, and no first log", pause_s=0)
     c.call("closeSession", ())
     print(number)
 
@@ -369,4 +374,5 @@ def main():
     commands[name](*arguments)
 
 
-main()
+with judged():
+    main()

@@ -11,7 +11,7 @@ What no two servers share is mapped: session ids one to one; zxids of changes on
 the zxids of reply headers by the changes up to them (a failed write may take a zxid or not);
 a time must belong to its zxid and be about now.  Everything else must be equal.
 
-Exit status: 0 no difference, 1 a difference (with all that is needed to repeat it), 2 no comparison was made.
+Exit status: 0 no difference, 1 a difference (with all that is needed to repeat it), or as in patience.py.
 """
 
 import argparse
@@ -23,11 +23,11 @@ import sys
 import time
 
 from generator import Generator, resolve
-from patience import TIMEOUT_S
+from patience import TIMEOUT_S, Late, eventually, judged
 from zkwire import Closed, Connected, Connection, Event, Garbage, Reply, Silence
 from zkwire import HeaderZxid, Password, SessionId, Time, Zxid
 
-CLOSING_S = 20.0  # for the end of a connection that may be closed
+CLOSING_S = TIMEOUT_S - 1  # for the end of a connection that may be closed; one that stays open costs so much
 MEMORY = 20  # steps shown before a difference
 NO_WATCHER = -121
 WRITES = {"create", "create2", "createContainer", "createTTL", "delete", "setData", "setACL"}
@@ -160,22 +160,20 @@ class Server:
         self.highest = {}
         self.tamper = tamper or (lambda message: message)
 
-    def wait(self, timeout_s=TIMEOUT_S):
+    def wait(self):
         """Until it gives out sessions, which is later than it listens.  The session is closed again."""
-        deadline = time.monotonic() + timeout_s
-        while time.monotonic() < deadline:
+        def gives_sessions():
             try:
                 connection = Connection(self.host, self.port)
                 connection.send_connect()
                 if isinstance(connection.receive(5), Connected):  # what comes before it is ready is not answered
                     connection.send_request(1, "closeSession", b"")
                     connection.receive()
-                    return
+                    return True
             except OSError:
                 pass
-            time.sleep(0.05)
-        print(f"differential: no server at {self.host}:{self.port}", file=sys.stderr)
-        sys.exit(2)
+            return False
+        eventually(gives_sessions, f"a server at {self.host}:{self.port}", pause_s=0.05)
 
     def start(self, step):
         self.heard = collections.defaultdict(list)
@@ -222,10 +220,10 @@ class Server:
 
     def await_message(self, name):
         """A message that must come: two servers that both send nothing would not be compared."""
-        message = self.hear(name, TIMEOUT_S)
-        if isinstance(message, Silence):
-            raise Difference(f"{name}: server {self.side + 1} does not answer")
-        return message
+        try:
+            return self.hear(name, TIMEOUT_S)
+        except TimeoutError:
+            raise Late(f"{name}: server {self.side + 1} does not answer") from None
 
     def hear(self, name, timeout_s):
         message = self.tamper(self.connections[name].receive(timeout_s))
@@ -375,4 +373,5 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with judged(None):  # every answer has its own limit
+        sys.exit(main())

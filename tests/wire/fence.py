@@ -12,11 +12,9 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-import traceback
 
 sys.path.insert(0, os.path.dirname(__file__))
-from patience import TIMEOUT_S  # noqa: E402
+from patience import TIMEOUT_S, crashes, eventually, joined, judged, serves  # noqa: E402
 
 CONCLAVE, WORK = os.environ["CONCLAVE"], os.environ["WORK"]
 server = None  # host:port
@@ -27,13 +25,6 @@ def start(*command, **options):
     process = subprocess.Popen(command, **options)
     started.append(process)
     return process
-
-
-def await_(condition, what):
-    end = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < end, f"not in time: {what}"
-        time.sleep(0.02)
 
 
 def free_port():
@@ -55,6 +46,9 @@ class Fence:
         self.process = start(*self.command, stdout=subprocess.PIPE, stderr=open(f"{WORK}/fence.err", "a"))
         line = self.process.stdout.readline().decode()
         assert "fencing" in line, line
+        process = self.process
+        asked = (None, 0, -signal.SIGKILL, -signal.SIGTERM)
+        crashes.append(lambda: f"a fence ended with {process.returncode}" if process.poll() not in asked else None)
         self.port = int(line.rsplit(":", 1)[1])
 
     def restart(self, how):
@@ -117,7 +111,7 @@ def start_redis(*options):
             return True
         except OSError:
             return False
-    await_(answers, "Redis answers")
+    eventually(answers, "Redis answers")
     return port
 
 
@@ -188,7 +182,7 @@ def test_paused_holder():
     newer = following.token()
     assert newer > token
     # Nobody has connected with the newer token.
-    await_(lambda: not is_open(connection), "the paused holder is cut off")
+    eventually(lambda: not is_open(connection), "the paused holder is cut off")
     refused("FENCED", lambda: Redis(fence.port, "job", token))
     connection = Redis(fence.port, "job", newer)
     assert connection("SET", "by", "following") == "OK"
@@ -196,7 +190,7 @@ def test_paused_holder():
     refused("FENCED", lambda: Redis(fence.port, "job", newer + 1000))  # nobody's
     assert Redis(redis)("GET", "by") == b"following"
     following.release()
-    await_(lambda: not is_open(connection), "who has released the lock is cut off")
+    eventually(lambda: not is_open(connection), "who has released the lock is cut off")
     refused("FENCED nobody holds", lambda: Redis(fence.port, "job", newer))
 
 
@@ -258,12 +252,11 @@ def test_order():
         for _ in range(writers):
             threads.append(threading.Thread(target=write, args=(token,)))
             threads[-1].start()
-        await_(lambda: (direct("LINDEX", "log", -1) or b"") == b"%d" % token, f"token {token} has written")
+        eventually(lambda: (direct("LINDEX", "log", -1) or b"") == b"%d" % token, f"token {token} has written")
     last = Redis(fence.port, "job", rounds + 1)
     last("RPUSH", "log", rounds + 1)
     for thread in threads:
-        thread.join(TIMEOUT_S)
-        assert not thread.is_alive()
+        joined(thread)
     log = [int(entry) for entry in direct("LRANGE", "log", 0, -1)]
     assert log == sorted(log), "an older token wrote after a newer one"
     assert sorted(set(log)) == list(range(1, rounds + 2))
@@ -407,7 +400,7 @@ def test_http():
     following = Holder()
     holder.stop()
     newer = following.token()
-    await_(lambda: request(fence.port, "PUT", "/a", b"late", token)[0] == 412, "the paused holder is refused")
+    eventually(lambda: request(fence.port, "PUT", "/a", b"late", token)[0] == 412, "the paused holder is refused")
     assert request(fence.port, "PUT", "/a", b"2", newer) == (200, b"kept")
     status, body = request(fence.port, "GET", "/a", token=token)
     assert status == 412 and json.loads(body)["error"] == "stale_token", body
@@ -470,16 +463,15 @@ def main():
         print("\n".join(TESTS))
         return 0
     server = sys.argv[1]
-    try:
-        TESTS[sys.argv[2]]()
-        return 0
-    except Exception:  # noqa: BLE001
-        traceback.print_exc()
-        return 1
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
+    serves(server)
+    with judged():
+        try:
+            TESTS[sys.argv[2]]()
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+    return 0
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@
 During an attack an ordinary client writes and reads: every answer must be right, and come before the server
 has worked for longer than only one that leaves this client waiting would.  That is measured by the processor
 time of the server, because the machine may be busy with something else.  The memory of the server is bounded, too."""
-import faulthandler
 import multiprocessing
 import os
+import queue
 import random
 import resource
 import select
@@ -21,7 +21,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import raw
-from patience import TIMEOUT_S
+from patience import TIMEOUT_S, Late, crashes, is_late, joined, judged
 
 SET_ACL, CHECK, AUTH, SET_WATCHES2, ADD_WATCH = 7, 13, 100, 105, 106
 BOUND = 2  # seconds of the server's work for one request of the ordinary client, ...
@@ -44,9 +44,9 @@ class Ordinary:
 
     def run(self, address):
         try:
-            self.outcome.put((True, self.go_on(raw.Client(address), f"/ordinary-{os.getpid()}")))
+            self.outcome.put((None, self.go_on(raw.Client(address), f"/ordinary-{os.getpid()}")))
         except Exception as error:
-            self.outcome.put((False, repr(error)))
+            self.outcome.put((Late if is_late(error) else AssertionError, repr(error)))
 
     def go_on(self, client, path):
         """Returns the longest wait for an answer, in seconds that the server has worked."""
@@ -69,10 +69,14 @@ class Ordinary:
 
     def finish(self, bound):
         self.stopping.set()
-        well, outcome = self.outcome.get(timeout=TIMEOUT_S)
-        assert well, outcome
+        try:
+            problem, outcome = self.outcome.get(timeout=TIMEOUT_S)
+        except queue.Empty:
+            raise Late("the ordinary client does not come to its end") from None
+        if problem:
+            raise problem(outcome)
         assert outcome < bound, f"the server worked for {outcome:.1f} s before it answered"
-        self.process.join()
+        joined(self.process)
 
 
 def is_closed(connection):
@@ -83,7 +87,7 @@ def is_closed(connection):
     except ConnectionError:
         pass
     except TimeoutError:
-        raise AssertionError("still open") from None
+        raise Late("still open") from None
     connection.close()
 
 
@@ -479,13 +483,14 @@ def main():
         print("\n".join(names))
         return
     pid, address, name = sys.argv[1:]
-    faulthandler.dump_traceback_later(2.5 * TIMEOUT_S, exit=True)
-    ordinary = Ordinary(pid, address)
-    before = memory_of(pid)
-    names[name](address)
-    growth = memory_of(pid) - before
-    assert growth < GROWTH_MAX, f"the server grew by {growth >> 20} MiB"
-    ordinary.finish(BOUNDS.get(name, BOUND))
+    crashes.append(lambda: None if os.path.exists(f"/proc/{pid}/exe") else "the server has ended")
+    with judged():
+        ordinary = Ordinary(pid, address)
+        before = memory_of(pid)
+        names[name](address)
+        growth = memory_of(pid) - before
+        assert growth < GROWTH_MAX, f"the server grew by {growth >> 20} MiB"
+        ordinary.finish(BOUNDS.get(name, BOUND))
 
 
 main()

@@ -2,19 +2,18 @@
 the choice of a test by its name.
 
     PROGRAM --list              the names of its tests
-    PROGRAM HOST:PORT NAME      runs one; exit status 0 when it passed
+    PROGRAM HOST:PORT NAME      runs one; exit status 0 when it passed, or as in patience.py
 """
-import faulthandler
 import logging
 import multiprocessing
 import os
+import queue
 import sys
-import time
 import traceback
 
 from kazoo.client import KazooClient
 
-from patience import TIMEOUT_S
+from patience import TIMEOUT_S, Late, eventually, is_late, joined, judged, serves  # noqa: F401
 
 SESSION_S = 40  # kazoo takes a third of it without an answer for a connection that is gone
 
@@ -40,13 +39,6 @@ class Site:
             zk.close()
 
 
-def eventually(condition, what):
-    deadline = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {TIMEOUT_S} s: {what}"
-        time.sleep(0.01)
-
-
 def raises(error, call, *arguments, **options):
     try:
         result = call(*arguments, **options)
@@ -63,9 +55,9 @@ def crowd(site, count, work):
     def member(index):
         own = Site(site.address, site.name)
         try:
-            results.put((index, True, work(own, index)))
-        except BaseException:
-            results.put((index, False, traceback.format_exc()))
+            results.put((index, None, work(own, index)))
+        except BaseException as error:
+            results.put((index, Late if is_late(error) else AssertionError, traceback.format_exc()))
         finally:
             own.clear()
 
@@ -74,11 +66,15 @@ def crowd(site, count, work):
         process.start()
     returned = {}
     for _ in members:
-        index, well, result = results.get(timeout=2 * TIMEOUT_S)
-        assert well, f"member {index}:\n{result}"
+        try:
+            index, problem, result = results.get(timeout=2 * TIMEOUT_S)
+        except queue.Empty:
+            raise Late("members that do not come to their end") from None
+        if problem:
+            raise problem(f"member {index}:\n{result}")
         returned[index] = result
     for process in members:
-        process.join(TIMEOUT_S)
+        joined(process)
     return [returned[i] for i in range(count)]
 
 
@@ -88,8 +84,13 @@ def main(tests):
         print("\n".join(names))
         return
     address, name = sys.argv[1:]
-    faulthandler.dump_traceback_later(2.5 * TIMEOUT_S, exit=True)
     logging.basicConfig(level=logging.CRITICAL)
+    serves(address)
+    with judged():
+        run(names[name], address, name)
+
+
+def run(test, address, name):
     root = KazooClient(hosts=address, timeout=SESSION_S)
     root.start(timeout=TIMEOUT_S)
     base = f"{name}-{os.getpid()}"
@@ -98,6 +99,6 @@ def main(tests):
     root.close()
     site = Site(address, base)
     try:
-        names[name](site)
+        test(site)
     finally:
         site.clear()

@@ -14,7 +14,7 @@ import time
 
 from kazoo.exceptions import LockTimeout
 
-from kazoo_common import TIMEOUT_S, crowd, eventually, main
+from kazoo_common import TIMEOUT_S, crowd, eventually, joined, main
 
 MEMBERS = 4
 ROUNDS = 15
@@ -84,7 +84,7 @@ def lock_fair(site):
     assert first.contenders() == ["first"] + [f"{i}" for i in range(6)]
     first.release()
     for waiter in waiters:
-        waiter.join(TIMEOUT_S)
+        joined(waiter)
     assert order == list(range(6)), order
 
 
@@ -103,8 +103,8 @@ def lock_freed_by_death(site):
     thread.start()
     assert not taken.wait(0.3)
     holder.stop()
-    assert taken.wait(TIMEOUT_S)
-    thread.join(TIMEOUT_S)
+    eventually(taken.is_set, "the next one has it")
+    joined(thread)
 
 
 @contextlib.contextmanager

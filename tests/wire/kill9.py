@@ -4,7 +4,6 @@
     kill9.py NAME          runs one below $WORK, with $CONCLAVE as the server; KILLS is how often
                            kill_loop kills the server, SEED chooses the moments
 """
-import faulthandler
 import os
 import random
 import re
@@ -16,7 +15,7 @@ import threading
 import time
 
 import raw
-from patience import TIMEOUT_S
+from patience import TIMEOUT_S, HANG_S, crashes, eventually, joined, judged
 
 # Segments and snapshots change often, sessions are short or very long.
 SMALL = ["--set", "snapCount=300", "--set", "preAllocSize=256", "--set", "minSessionTimeout=1000",
@@ -32,8 +31,15 @@ class Server:
         self.address = "127.0.0.1:0"
         self.errors = f"{directory}.err"
         self.process = None
+        self.is_ending = True
+        crashes.append(self.crashed)
+
+    def crashed(self):
+        ended = not self.is_ending and self.process.poll() is not None
+        return f"the server ended with {self.process.returncode}: {self.complaint()}" if ended else None
 
     def spawn(self):
+        self.is_ending = False
         command = ["setpriv", "--pdeathsig", "KILL"]  # it ends with this test
         command += [os.environ["CONCLAVE"], "serve", "--data", self.directory, "--listen", self.address]
         self.process = subprocess.Popen(
@@ -48,10 +54,12 @@ class Server:
         return self
 
     def kill(self):
+        self.is_ending = True
         self.process.kill()
         self.end()
 
     def end(self):
+        self.is_ending = True
         self.process.wait(TIMEOUT_S)
         self.process.stdout.close()
         return self.process.returncode
@@ -187,13 +195,10 @@ def kill_under_load(server, writers, incarnation, chance):
         thread.start()
     time.sleep(chance.uniform(0.02, 0.4))
     if incarnation == 0:  # each writes something, however slow the machine is
-        deadline = time.monotonic() + TIMEOUT_S
-        while not all(writer.zxid > 0 for writer in writers) and time.monotonic() < deadline:
-            time.sleep(0.01)
+        eventually(lambda: all(writer.zxid > 0 or writer.trouble for writer in writers), "each writes")
     server.kill()
     for thread in threads:
-        thread.join(TIMEOUT_S)
-        assert not thread.is_alive()
+        joined(thread)
 
 
 class Sessions:
@@ -243,11 +248,11 @@ class Sessions:
         """In the end the orphans are gone."""
         client = raw.Client(address)
         orphan, _ = self.orphans[-1]
-        deadline = time.monotonic() + TIMEOUT_S
-        while any(client.exists(name) for _, name in self.orphans):
-            assert time.monotonic() < deadline, "the node of an orphan stays"
+
+        def are_gone():
             assert self.kept.call(raw.PING)[0] == 0
-            time.sleep(0.2)
+            return not any(client.exists(name) for _, name in self.orphans)
+        eventually(are_gone, "the nodes of orphans go", pause_s=0.2)
         try:
             raw.Client(address, session=orphan.session, password=orphan.password)
             raise AssertionError("an expired session is resumed")
@@ -460,8 +465,7 @@ def main():
     if sys.argv[1:] == ["--list"]:
         print("\n".join(names))
         return
-    faulthandler.enable()
-    with tempfile.TemporaryDirectory(dir=os.environ["WORK"]) as work:
+    with judged(HANG_S + 10 * int(os.environ.get("KILLS", "10"))), tempfile.TemporaryDirectory(dir=os.environ["WORK"]) as work:
         names[sys.argv[1]](f"{work}/data")
 
 

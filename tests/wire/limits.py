@@ -3,7 +3,6 @@
     limits.py --list        the names of the tests
     limits.py NAME          runs one below $WORK, with $CONCLAVE as the server
 """
-import faulthandler
 import os
 import re
 import socket
@@ -14,7 +13,7 @@ import threading
 import time
 
 import raw
-from patience import TIMEOUT_S
+from patience import TIMEOUT_S, Late, crashes, eventually, judged
 
 
 class Server:
@@ -31,6 +30,12 @@ class Server:
         serving = re.match(r"conclave: serving clients on ([0-9.:]+)", line)
         assert serving, self.log()
         self.address = serving[1]
+        self.is_ending = False
+        crashes.append(self.crashed)
+
+    def crashed(self):
+        ended = not self.is_ending and self.process.poll() is not None
+        return f"the server ended with {self.process.returncode}: {self.log()[-1500:]}" if ended else None
 
     def log(self):
         with open(self.errors) as file:
@@ -38,6 +43,7 @@ class Server:
 
     def end(self):
         """Asks it to end, and waits."""
+        self.is_ending = True
         self.process.terminate()
         assert self.process.wait(TIMEOUT_S) == 0, self.log()
         self.process.stdout.close()
@@ -47,10 +53,11 @@ class Server:
         tracer = subprocess.Popen(
             ["strace", "-f", "-q", "-o", "/dev/null", "-e", "trace=fdatasync", "-e",
              f"inject=fdatasync:delay_enter={int(seconds * 1e6)}:when={which}", "-p", str(self.process.pid)])
-        deadline = time.monotonic() + TIMEOUT_S
-        while not self.is_traced():
-            assert time.monotonic() < deadline and tracer.poll() is None, "strace cannot attach itself"
-            time.sleep(0.02)
+
+        def is_attached():
+            assert tracer.poll() is None, "strace cannot attach itself"
+            return self.is_traced()
+        eventually(is_attached, "strace attaches itself", pause_s=0.02)
         return tracer
 
     def is_traced(self):
@@ -76,14 +83,13 @@ def descriptors_run_out(directory):
         assert ordinary.set("/n", b"x" * 700, version) == 0
     for connection in crowd:
         connection.close()
-    deadline = time.monotonic() + TIMEOUT_S
-    while True:
+
+    def accepted():
         try:
-            other = raw.Client(server.address)
-            break
+            return raw.Client(server.address)
         except raw.Lost:
-            assert time.monotonic() < deadline, "no client is accepted any more"
-            time.sleep(0.05)
+            return None
+    other = eventually(accepted, "a client is accepted again", pause_s=0.05)
     assert other.get("/n")[1] == 100
     assert server.log().count("connections are refused") == 1, server.log()
     server.end()
@@ -98,7 +104,7 @@ def disk_stalls(directory, *options):
         if sessions_survive(server, f"/{attempt}", timeout):
             break
     else:
-        raise AssertionError("too late for every session")
+        raise Late("too late for every session")
     server.process.kill()
     server.process.wait()
 
@@ -138,7 +144,8 @@ def sessions_survive(server, path, timeout):
         resumed = last = time.monotonic()
         while not expired(silent) or time.monotonic() - resumed < timeout / 1000:
             assert writer.exists(path)
-            assert time.monotonic() - resumed < TIMEOUT_S, "no session ever expires"  # that of the silent client has to
+            if time.monotonic() - resumed > TIMEOUT_S:
+                raise Late("no session ever expires")  # that of the silent client has to
             time.sleep(0.15)
         stopping.set()
         pinging.join()
@@ -147,6 +154,8 @@ def sessions_survive(server, path, timeout):
             pass
         assert not expired(client) and not expired(writer), server.log()
         return True
+    except Late:
+        raise
     except (AssertionError, raw.Lost):
         note()
         assert max(gaps) > timeout / 3000, server.log()
@@ -173,6 +182,7 @@ def ends_with_a_slow_disk(directory):
     for i in range(3):
         client.send(raw.CREATE, raw.create_record(f"/n/{i}"))
         time.sleep(0.2)
+    server.is_ending = True
     server.process.terminate()
     for i in range(3):
         assert client.receive()[1] == 0, i
@@ -188,15 +198,13 @@ def snapshot_fails(directory):
     os.mkdir(obstacle)
     for i in range(12):
         assert client.create(f"/{i}") == 0
-    deadline = time.monotonic() + TIMEOUT_S
-    while "the snapshot was not written" not in server.log():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    eventually(lambda: "the snapshot was not written" in server.log(), "it says so", pause_s=0.02)
     os.rmdir(obstacle)
-    while not any(name.startswith("snapshot.") for name in os.listdir(f"{directory}/data")):
-        assert client.set("/0", b"") == 0  # the server checks when it has something to do
-        assert time.monotonic() < deadline, "there is none"
-        time.sleep(4)  # fewer than ten of them
+
+    def is_there():
+        assert client.exists("/0")  # the server checks when it has something to do
+        return any(name.startswith("snapshot.") for name in os.listdir(f"{directory}/data"))
+    eventually(is_there, "a snapshot", pause_s=0.5)
     server.end()
     assert server.log().count("the snapshot was not written") == 1, server.log()
 
@@ -218,13 +226,8 @@ def last_answer_is_not_read(directory):
             asking.sendall(b"cons")
             return sum(bool(re.match(rb" /127", line)) for line in asking.makefile("rb")) - 1
 
-    deadline = time.monotonic() + TIMEOUT_S
-    while connections() < 2:
-        assert time.monotonic() < deadline, "it is not accepted"
-    while connections() > 1:
-        assert watcher.exists("/")
-        assert time.monotonic() < deadline, "it is still there"
-        time.sleep(0.5)
+    eventually(lambda: connections() >= 2, "it is accepted")
+    eventually(lambda: watcher.exists("/") and connections() <= 1, "it is gone", pause_s=0.5)
     server.end()
 
 
@@ -238,8 +241,7 @@ def main():
         print("\n".join(names))
         return
     (name,) = sys.argv[1:]
-    faulthandler.dump_traceback_later(2.5 * TIMEOUT_S, exit=True)
-    with tempfile.TemporaryDirectory(dir=os.environ["WORK"], prefix=name) as directory:
+    with judged(), tempfile.TemporaryDirectory(dir=os.environ["WORK"], prefix=name) as directory:
         names[name](directory)
 
 

@@ -13,12 +13,11 @@ import sys
 import tempfile
 import threading
 import time
-import traceback
 
 from kazoo.client import KazooClient
 
 sys.path.insert(0, os.path.dirname(__file__))
-from patience import TIMEOUT_S  # noqa: E402
+from patience import TIMEOUT_S, eventually, judged, serves  # noqa: E402
 
 CONCLAVE = os.environ["CONCLAVE"]
 CALM = "40s"  # of wrappers that are not to lose their locks: the longest that servers allow
@@ -43,13 +42,6 @@ def documents(*words, status=0):
     return [json.loads(line) for line in conclave(*words, "--json", status=status).splitlines()]
 
 
-def await_(condition, what):
-    end = time.monotonic() + TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < end, f"not in time: {what}"
-        time.sleep(0.02)
-
-
 def wait_in_background(lock):
     threading.Thread(target=lock.acquire, daemon=True).start()
 
@@ -64,7 +56,7 @@ def test_list():
     for name in ("b-one", "b-two", "b-three"):
         assert holder.Lock(f"/locks/{name}", f"label of {name}").acquire()
     wait_in_background(waiter.Lock("/locks/b-two", "wants it"))
-    await_(lambda: queue_of("b-two"), "somebody waits")
+    eventually(lambda: queue_of("b-two"), "somebody waits")
     (one,) = documents("locks", "b-two")
     (held,), (queued,) = one["holders"], one["queue"]
     stat = holder.exists(f"/locks/b-two/{held['node']}")
@@ -90,7 +82,7 @@ def test_kinds():
     assert first.ReadLock("/locks/k", "\x1b[2J one").acquire()
     assert second.ReadLock("/locks/k", "two").acquire()
     wait_in_background(third.WriteLock("/locks/k", "three"))
-    await_(lambda: queue_of("k"), "the writer waits")
+    eventually(lambda: queue_of("k"), "the writer waits")
     (one,) = documents("locks", "k")
     assert [entry["shared"] for entry in one["holders"]] == [True, True]
     assert len(one["queue"]) == 1 and not one["queue"][0]["shared"]
@@ -121,11 +113,11 @@ def test_deadlocks():
     anna, bob, carl = client(), client(), client()
     assert anna.Lock("/locks/d-x", "anna").acquire() and bob.Lock("/locks/d-y", "bob").acquire()
     wait_in_background(carl.Lock("/locks/d-x", "carl"))
-    await_(lambda: len(queue_of("d-x")) == 1, "carl waits")
+    eventually(lambda: len(queue_of("d-x")) == 1, "carl waits")
     assert "nobody waits in a circle" in conclave("locks", "--deadlocks")
     wait_in_background(anna.Lock("/locks/d-y", "anna"))
     wait_in_background(bob.Lock("/locks/d-x", "bob"))
-    await_(lambda: len(queue_of("d-x")) == 2 and queue_of("d-y"), "all wait")
+    eventually(lambda: len(queue_of("d-x")) == 2 and queue_of("d-y"), "all wait")
     (circle,) = documents("locks", "--deadlocks", status=1)
     waits = {wait["waiter"]["label"]: (wait["lock"], wait["waits_for"]["label"]) for wait in circle["circle"]}
     # bob waits for carl, who came before it, and carl for anna.
@@ -151,12 +143,12 @@ def test_deadlocks_of_wrappers():
         def begin(label, at):
             with open(f"{place}/{label}", "w", encoding="ascii"):
                 pass
-            await_(lambda: any(one["label"].startswith(label) for one in queue_of(at)), f"{label} waits at {at}")
+            eventually(lambda: any(one["label"].startswith(label) for one in queue_of(at)), f"{label} waits at {at}")
 
         nested("eva", "n-1", "n-alone", "n-2")
-        await_(lambda: is_held("n-alone", "eva 1"), "eva has two")
+        eventually(lambda: is_held("n-alone", "eva 1"), "eva has two")
         nested("fred", "n-2", "n-1")
-        await_(lambda: is_held("n-2", "fred 0"), "fred has one")
+        eventually(lambda: is_held("n-2", "fred 0"), "fred has one")
         begin("eva", "n-2")
         assert "nobody waits in a circle" in conclave("locks", "--deadlocks")
         begin("fred", "n-1")
@@ -240,14 +232,14 @@ def test_picture():
             pass
     threading.Thread(target=read, daemon=True).start()
     picture = lambda: "".join(seen).rsplit("\x1b[H\x1b[J", 1)[-1]  # noqa: E731
-    await_(lambda: "nobody holds it" in picture(), "the first picture")
+    eventually(lambda: "nobody holds it" in picture(), "the first picture")
     for number in range(6):
         with holder.Lock("/locks/p", f"holder {number}"):
-            await_(lambda: f"held by holder {number}" in picture(), "a holder is seen")
+            eventually(lambda: f"held by holder {number}" in picture(), "a holder is seen")
     assert holder.Lock("/locks/p", "holder").acquire()
     wait_in_background(waiter.Lock("/locks/p", "waiter"))
-    await_(lambda: re.search(r"1\. waiter waits.*(more|ever before)", picture()), "an estimate")
-    await_(lambda: "estimated from 6 holds" in picture(), "what it is made of")
+    eventually(lambda: re.search(r"1\. waiter waits.*(more|ever before)", picture()), "an estimate")
+    eventually(lambda: "estimated from 6 holds" in picture(), "what it is made of")
     watching.send_signal(signal.SIGINT)
     assert watching.wait(TIMEOUT_S) == 0
 
@@ -258,7 +250,7 @@ def test_unlock():
     assert holder.Lock("/locks/u", "stuck").acquire()
     follower = waiter.Lock("/locks/u", "next")
     wait_in_background(follower)
-    await_(lambda: queue_of("u"), "somebody waits")
+    eventually(lambda: queue_of("u"), "somebody waits")
     assert "--force takes it away" in conclave("unlock", "u", status=2)
     assert "no terminal" in conclave("unlock", "--force", "u", status=2)
     assert "nobody holds" in conclave("unlock", "--force", "--yes", "no-such", status=1)
@@ -276,7 +268,7 @@ def test_unlock():
         assert asking.wait(TIMEOUT_S) == status
         os.close(primary)
         assert (documents("locks", "u")[0]["holders"][0]["label"] == "stuck") == bool(status)
-    await_(lambda: follower.is_acquired, "the next one has it")
+    eventually(lambda: follower.is_acquired, "the next one has it")
     (done,) = documents("unlock", "--force", "--yes", "u")
     assert done["removed"][0]["label"] == "next"
 
@@ -290,18 +282,17 @@ def main():
         print("\n".join(TESTS))
         return 0
     server = sys.argv[1]
-    try:
-        TESTS[sys.argv[2]]()
-        return 0
-    except Exception:  # noqa: BLE001
-        traceback.print_exc()
-        return 1
-    finally:
-        for process in started:
-            process.kill()
-            process.wait()
-        for each in clients:
-            each.stop()
+    serves(server)
+    with judged():
+        try:
+            TESTS[sys.argv[2]]()
+        finally:
+            for process in started:
+                process.kill()
+                process.wait()
+            for each in clients:
+                each.stop()
+    return 0
 
 
 if __name__ == "__main__":

@@ -11,9 +11,8 @@ import shutil
 import signal
 import ssl
 import sys
-import time
 
-from patience import TIMEOUT_S
+from patience import TIMEOUT_S, eventually, judged, serves
 from raw import dial
 from tls import Site
 
@@ -40,12 +39,6 @@ def main(address, folder, pid, log):
                     file.write(text)
             os.rename(f"{folder}/new.{end}", f"{folder}/live.{end}")
 
-    def wait(condition, what):
-        deadline = time.monotonic() + TIMEOUT_S
-        while not condition():
-            assert time.monotonic() < deadline, what
-            time.sleep(0.1)
-
     def logged(text):
         with open(log, encoding="utf-8") as file:
             return file.read().count(text)
@@ -53,17 +46,19 @@ def main(address, folder, pid, log):
     kept = site.connect(address, "alice")
     assert shown() == of("localhost")
     put("renewed")
-    wait(lambda: shown() == of("renewed"), "the files have changed, and are not read again")
+    eventually(lambda: shown() == of("renewed"), "files that have changed are read again", pause_s=0.1)
     assert logged("certificates and keys were read again") == 1
     put("localhost", "no certificate")
     os.kill(pid, signal.SIGHUP)
-    wait(lambda: logged("so those before them stay in use"), "bad files are not noticed")
+    eventually(lambda: logged("so those before them stay in use"), "bad files are noticed", pause_s=0.1)
     assert logged("a file for TLS cannot be used")
     assert shown() == of("renewed")
     put("localhost")
     os.kill(pid, signal.SIGHUP)
-    wait(lambda: shown() == of("localhost"), "the server was told to read the files again")
+    eventually(lambda: shown() == of("localhost"), "the server was told to read the files again", pause_s=0.1)
     assert kept.call("exists", "/", False).err == 0, "a connection is lost"
 
 
-main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])
+serves(sys.argv[1])
+with judged():
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4])

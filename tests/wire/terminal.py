@@ -8,7 +8,7 @@ import struct
 import termios
 import time
 
-from patience import TIMEOUT_S
+from patience import TIMEOUT_S, Late
 
 
 class Terminal:
@@ -36,7 +36,8 @@ class Terminal:
     def more(self, deadline):
         """Whether anything more was shown; not when the program has ended."""
         ready, _, _ = select.select([self.file], [], [], max(0, deadline - time.monotonic()))
-        assert ready, f"not within {TIMEOUT_S} s; shown is {self.text[-500:]!r}"
+        if not ready:
+            raise Late(f"not within {TIMEOUT_S} s; shown is {self.text[-500:]!r}")
         try:
             data = os.read(self.file, 65536)
         except OSError:  # that is how a terminal says it

@@ -17,7 +17,7 @@ from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
 import zkwire
-from patience import TIMEOUT_S
+from patience import TIMEOUT_S, judged, serves
 from raw import dial
 
 NO_AUTH = -102
@@ -316,4 +316,6 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["--list"]:
         print("\n".join(test.__name__ for test in TESTS))
     else:
-        next(test for test in TESTS if test.__name__ == sys.argv[5])(Site(*sys.argv[1:5]))
+        serves(sys.argv[1])
+        with judged():
+            next(test for test in TESTS if test.__name__ == sys.argv[5])(Site(*sys.argv[1:5]))

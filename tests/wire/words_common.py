@@ -11,7 +11,7 @@ import sys
 import time
 import urllib.request
 
-from patience import TIMEOUT_S
+from patience import TIMEOUT_S, judged, serves
 from zkwire import Connection, Event, encode_request
 
 OPEN = [(31, "world", "anyone")]
@@ -115,5 +115,7 @@ def main(names):
         print("\n".join(tests))
         return
     site = Site(*sys.argv[1:3])
-    tests[sys.argv[3]](site)
-    site.clear()
+    serves(sys.argv[1])
+    with judged():
+        tests[sys.argv[3]](site)
+        site.clear()
