@@ -17,8 +17,8 @@ from kazoo.security import make_digest_acl_credential
 
 from ensemble import (TIMEOUT_S, Ensemble, Member, connect, eventually, free_ports, main, raises, trim,
                       without_election)
-from patience import Late, joined
 from failures import Creator, Steady, verify_made
+from patience import Late, joined
 
 import raw
 
@@ -141,7 +141,7 @@ def grows_and_shrinks(directory):
         member.send(signal.SIGTERM)
         assert member.end() == 0
         ensemble.members.remove(member)
-    done(stays, "transfer", "4" if now.number != 4 else "5")
+    transferred(ensemble, new[0] if now is not new[0] else new[1], stays)
     ensemble.stop()
 
 
@@ -198,6 +198,16 @@ class Gaps(threading.Thread):
             self.trouble = problem
 
 
+def transferred(ensemble, to, by, among=None):
+    """Leadership is transferred.  On a busy machine that may take too long, or another one may be elected meanwhile."""
+    for _ in range(10):
+        told, _, err = command(by, "transfer", str(to.number))
+        time.sleep(0.1)
+        if told == 0 and ensemble.leader(among) is to:
+            return
+    raise AssertionError(err)
+
+
 def transfers(directory):
     """Leadership is transferred ten times under load."""
     ensemble = started(directory)
@@ -206,21 +216,14 @@ def transfers(directory):
     longest = []
     for number in range(10):
         to = ensemble.members[(ensemble.leader().number + number % 2) % 3]
-        if to is ensemble.leader():
-            continue
         gaps.longest = 0
-        for _ in range(10):  # of a busy machine another may be elected meanwhile
-            told, _, err = command(ensemble.members[number % 3], "transfer", str(to.number))
-            time.sleep(0.1)
-            if told == 0 and ensemble.leader() is to:
-                break
-        assert ensemble.leader() is to, err
+        transferred(ensemble, to, ensemble.members[number % 3])
         longest.append(gaps.longest * 1000)
     gaps.ended = True
     joined(gaps)
     for work in steady:
         work.finish()
-    assert len(longest) >= 8 and not gaps.trouble, f"{longest} {gaps.trouble!r}"
+    assert not gaps.trouble, f"{longest} {gaps.trouble!r}"
     print("longest wait of a writer, ms: " + " ".join(f"{ms:.0f}" for ms in longest))
     ensemble.stop()
 
@@ -327,7 +330,7 @@ def impossible_transfers(directory):
             assert post(first, f"/ensemble/transfer/{typed}") == ("409", "there is no such member\n"), typed
     without_election(ensemble, attempt, "an attempt is made")
     leader = ensemble.leader()
-    done(leader, "transfer", str(other.number if leader is first else first.number))
+    transferred(ensemble, other if leader is first else first, leader)
     ensemble.stop()
 
 
@@ -513,12 +516,13 @@ class Up:
         self.process = subprocess.Popen(
             ["setpriv", "--pdeathsig", "TERM", os.environ["CONCLAVE"], *command, "--port", str(port), *options],
             text=True, bufsize=1, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        self.lines = []
+        self.lines, self.all_lines = [], []
         threading.Thread(target=self.read, daemon=True).start()
 
     def read(self):
         for text in self.process.stdout:
             self.lines.append(text.rstrip("\n"))
+            self.all_lines.append(text.rstrip("\n"))
 
     def type(self, text):
         self.lines.clear()
@@ -531,18 +535,21 @@ class Up:
     def sees(self, *patterns):
         eventually(lambda: self.has(*patterns), f"{patterns} in {self.lines}")
 
+    def leader(self):
+        """Who was elected last, by all that was said so far: on a busy machine that may be another one by now."""
+        found = [re.fullmatch(r"server (\d): leads in term (\d+)", text) for text in list(self.all_lines)]
+        return max((int(m[2]), int(m[1])) for m in found if m)[1]
+
     def transfers_to(self, number):
         """A transfer that takes too long is given up, as on a busy machine: then it is asked for again."""
-        leads = rf"server {number}: leads in term \d+"
-        self.lines.clear()
         for _ in range(10):
             self.process.stdin.write(f"transfer {number}\n")
             end = time.monotonic() + TIMEOUT_S / 10
             while time.monotonic() < end:
-                if self.has(leads):
+                if self.leader() == number:
                     return
                 time.sleep(0.01)
-        raise Late(f"{leads} in {self.lines}")
+        raise Late(f"{number} leads, in {self.lines}")
 
     def last(self, pattern):
         return [m for m in (re.fullmatch(pattern, text) for text in self.lines) if m][-1]
@@ -555,22 +562,24 @@ def up(directory):
     ours = Up(port, "--data", here)
     ours.sees(r"server \d: leads in term \d+", r"server 1: (leads|follows \d) .*", r"server 2: (leads|follows \d) .*",
               r"server 3: (leads|follows \d) .*")
-    leader = int(ours.last(r"server (\d): leads in term \d+")[1])
+    leader = ours.leader()
     client = connect(f"127.0.0.1:{port}")
     assert client.call(raw.CREATE, raw.create_record("/kept"))[0] == 0
     ours.type(f"kill {leader}")
-    ours.sees(f"server {leader}: killed", r"server \d: leads in term \d+")
+    ours.sees(f"server {leader}: killed")
+    eventually(lambda: ours.leader() != leader, "another one leads")
     ours.type(f"kill {leader}")
     ours.sees(f"server {leader} is not running")
     ours.type(f"transfer {leader}")
     ours.sees(f"server {leader} is not running")
     ours.type(f"start {leader}")
-    ours.sees(rf"server {leader}: starting, process \d+", rf"server {leader}: follows \d in term \d+")
+    ours.sees(rf"server {leader}: starting, process \d+", rf"server {leader}: (leads|follows \d) in term \d+")
     ours.transfers_to(leader)
     ours.type(f"stop {leader}")
-    ours.sees(f"server {leader}: stopped", r"server \d: leads in term \d+")
+    ours.sees(f"server {leader}: stopped")
+    eventually(lambda: ours.leader() != leader, "another one leads")
     ours.type(f"continue {leader}")
-    ours.sees(rf"server {leader}: follows \d in term \d+")
+    ours.sees(rf"server {leader}: (leads|follows \d) in term \d+")
     other = leader % 3 + 1
     ours.type(f"restart {other}")
     ours.sees(rf"server {other}: starting, process \d+", rf"server {other}: (leads|follows \d) in term \d+")
@@ -582,9 +591,12 @@ def up(directory):
         return ours.has(*rows)
     eventually(table, "a table of three servers that answer")
     at = ours.last(rf"1  +{port}  +(\d+) .*")[1]
-    told = subprocess.run([os.environ["CONCLAVE"], "ensemble", "status", "--at", f"127.0.0.1:{at}"], text=True,
-                          stdout=subprocess.PIPE, check=True).stdout
-    assert "leads in term" in told and told.count(" up ") == 2, told
+
+    def is_told():  # not while an election goes on
+        told = subprocess.run([os.environ["CONCLAVE"], "ensemble", "status", "--at", f"127.0.0.1:{at}"], text=True,
+                              capture_output=True).stdout
+        return "leads in term" in told and told.count(" up ") == 2
+    eventually(is_told, "the status of a server names its leader, and two that are up")
     for nonsense in ("fly 1", "kill", "kill 4"):
         ours.type(nonsense)
         ours.sees(r"'fly' is not .*|kill: which server\?|there is no server 4: 1 to 3")

@@ -3,15 +3,18 @@
 // What is asserted about order needs this client: its one thread delivers events and answers in the
 // order in which they came off the wire.
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <zookeeper/zookeeper.h>
 
-enum { PATIENCE_S = 300, EVENTS_MOST = 256, PATH_ROOM = 128 };
+enum { LATE = 75, EVENTS_MOST = 256, PATH_ROOM = 128 }; // LATE as in patience.py
 
 #define EXPECT(condition)                                                                          \
     do {                                                                                           \
@@ -41,6 +44,16 @@ static void fail(int line, const char *what) {
     exit(1);
 }
 
+static int patience_s(void) {
+    const char *seconds = getenv("PATIENCE");
+    return seconds ? atoi(seconds) : 120;
+}
+
+static void late(const char *what) {
+    fprintf(stderr, "not within %d s: %s\n", patience_s(), what);
+    exit(LATE);
+}
+
 static void note(struct journal *journal, char kind, int type, int about, const char *path) {
     pthread_mutex_lock(&journal->mutex);
     EXPECT(journal->count < EVENTS_MOST);
@@ -56,10 +69,10 @@ static void note(struct journal *journal, char kind, int type, int about, const 
 static void await(struct journal *journal, int count) {
     struct timespec end;
     clock_gettime(CLOCK_REALTIME, &end);
-    end.tv_sec += PATIENCE_S;
+    end.tv_sec += patience_s();
     pthread_mutex_lock(&journal->mutex);
     while (journal->count < count)
-        EXPECT(pthread_cond_timedwait(&journal->grew, &journal->mutex, &end) == 0);
+        if (pthread_cond_timedwait(&journal->grew, &journal->mutex, &end)) late("events");
     pthread_mutex_unlock(&journal->mutex);
 }
 
@@ -79,9 +92,11 @@ static zhandle_t *resume(const struct site *site, const clientid_t *session) {
     snprintf(hosts, sizeof hosts, "%s%s", site->address, site->root);
     zhandle_t *zh = zookeeper_init(hosts, watcher, 40000, session, NULL, 0);
     EXPECT(zh);
-    for (int i = 0; i < PATIENCE_S * 100 && zoo_state(zh) != ZOO_CONNECTED_STATE; i++)
+    for (int i = 0; zoo_state(zh) != ZOO_CONNECTED_STATE; i++) {
+        EXPECT(zoo_state(zh) != ZOO_EXPIRED_SESSION_STATE);
+        if (i == patience_s() * 100) late("a connection");
         usleep(10000);
-    EXPECT(zoo_state(zh) == ZOO_CONNECTED_STATE);
+    }
     return zh;
 }
 
@@ -303,16 +318,38 @@ static void watches_after_a_takeover(const struct site *site) {
     EXPECT(zookeeper_close(writer) == ZOK);
 }
 
+// The session of a process that makes a node and is killed: it would take its session back.
+static clientid_t abandoned(const struct site *site) {
+    clientid_t session;
+    int ends[2];
+    EXPECT(pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        zhandle_t *zh = enter(site);
+        make(zh, "/e", "", ZOO_EPHEMERAL);
+        EXPECT(write(ends[1], zoo_client_id(zh), sizeof session) == sizeof session);
+        for (;;) pause();
+    }
+    EXPECT(child > 0);
+    close(ends[1]);
+    ssize_t size = read(ends[0], &session, sizeof session);
+    int status;
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    if (size == 0 && WIFEXITED(status)) exit(WEXITSTATUS(status)); // it has said why
+    EXPECT(size == sizeof session);
+    close(ends[0]);
+    return session;
+}
+
 static void session_resumed(const struct site *site) {
-    zhandle_t *first = enter(site);
-    make(first, "/e", "", ZOO_EPHEMERAL);
-    clientid_t session = *zoo_client_id(first);
+    clientid_t session = abandoned(site);
     zhandle_t *second = resume(site, &session);
     struct Stat stat;
     EXPECT(zoo_client_id(second)->client_id == session.client_id);
     EXPECT(zoo_exists(second, "/e", 0, &stat) == ZOK && stat.ephemeralOwner == session.client_id);
     EXPECT(zookeeper_close(second) == ZOK);
-    zookeeper_close(first);
     zhandle_t *third = enter(site);
     EXPECT(zoo_exists(third, "/e", 0, NULL) == ZNONODE);
     EXPECT(zookeeper_close(third) == ZOK);
