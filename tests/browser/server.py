@@ -14,7 +14,7 @@ from kazoo.security import make_digest_acl
 import checks
 import texts
 from browser import Browser
-from patience import judged
+from patience import judged, kept_directory
 from servers import CONCLAVE, PORT, TIMEOUT_S, TOKEN, Held, base, eventually, host_of, raw, started, wait_in_vain
 
 HOSTILE = "<img src=x onerror=window.hit=1>"
@@ -485,8 +485,8 @@ def test_nothing_leaves_the_origin(page):
 
 def main():
     logging.basicConfig(level=logging.CRITICAL)
-    with judged(None), tempfile.TemporaryDirectory(dir=os.environ.get("WORK")) as directory:
-        ensemble = started(directory, 1, 2, 3)
+    with judged(None), kept_directory("server") as path:
+        ensemble = started(path, 1, 2, 3)
         try:
             with Browser() as browser:
                 status = checks.run(globals(), Page(browser, ensemble), browser)

@@ -11,21 +11,15 @@ part() { printf '%s\n' "$@" | awk -v every="${TESTS_EVERY:-1}" -v from="${TESTS_
 # each_of PROGRAM...: every test of these programs of tests/net is a check of its own.  They wait more than they
 # work, so AT_ONCE of them run at the same time.
 each_of() {
-    local program name names reports=$WORK/reports
-    mkdir -p "$reports"
+    local program name names
     for program in "$@"; do
         names=$(/usr/bin/python3 "tests/net/$program.py" --list) || names=
         check "$program: has tests" test -n "$names"
         for name in $(part $names); do
-            while [ "$(jobs -rp | wc -l)" -ge "${AT_ONCE:-2}" ]; do wait -n; done
-            check_alone "$program: $name" timeout $((LIMIT + 20 * ${FAULTS:-0})) /usr/bin/python3 "tests/net/$program.py" \
-                "$name" >"$reports/$program.$name" &
+            check_beside "$program: $name" timeout $((LIMIT + 20 * ${FAULTS:-0})) /usr/bin/python3 "tests/net/$program.py" "$name"
         done
     done
-    wait
-    find "$reports" -type f -exec cat {} + >"$WORK/report"
-    cat "$WORK/report"
-    FAILURES=$((FAILURES + $(grep -c '^FAILED ' "$WORK/report")))
+    gather
 }
 
 # compile_client FROM TO: a program of the C client.

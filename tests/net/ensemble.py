@@ -14,7 +14,6 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 
 from kazoo.client import KazooClient
@@ -23,7 +22,7 @@ from kazoo.retry import KazooRetry
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../wire"))
 
 import raw  # noqa: E402
-from patience import HANG_S, TIMEOUT_S, Late, crashes, eventually, judged  # noqa: E402
+from patience import HANG_S, TIMEOUT_S, Late, crashes, eventually, judged, kept_directory  # noqa: E402
 
 # Sessions may be short or very long; everything else has its default.
 SETTINGS = ["--set", "tickTime=200", "--set", "maxSessionTimeout=600000"]
@@ -282,11 +281,11 @@ def main(tests):
     (name,) = sys.argv[1:]
     faults = int(os.environ.get("FAULTS", "0"))
     logging.basicConfig(level=logging.CRITICAL)
-    with judged(HANG_S + 20 * faults), tempfile.TemporaryDirectory(dir=os.environ["WORK"], prefix=name) as directory:
+    with judged(HANG_S + 20 * faults), kept_directory(name) as path:
         try:
-            names[name](directory)
+            names[name](path)
         except BaseException:
-            show(directory)
+            show(path)
             raise
 
 
@@ -295,4 +294,4 @@ def show(directory):
     for entry in sorted(os.listdir(directory)):
         if entry.startswith("errors"):
             with open(f"{directory}/{entry}", errors="replace") as file:
-                print(f"---- {entry}", *file.read().splitlines()[-25:], sep="\n", file=sys.stderr)
+                print(f"---- {entry}", *file.read().splitlines()[-10:], sep="\n", file=sys.stderr)

@@ -10,12 +10,11 @@ import re
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 import raw
-from patience import TIMEOUT_S, HANG_S, crashes, eventually, joined, judged
+from patience import TIMEOUT_S, HANG_S, crashes, eventually, joined, judged, kept_directory
 
 # Segments and snapshots change often, sessions are short or very long.
 SMALL = ["--set", "snapCount=300", "--set", "preAllocSize=256", "--set", "minSessionTimeout=1000",
@@ -465,7 +464,7 @@ def main():
     if sys.argv[1:] == ["--list"]:
         print("\n".join(names))
         return
-    with judged(HANG_S + 10 * int(os.environ.get("KILLS", "10"))), tempfile.TemporaryDirectory(dir=os.environ["WORK"]) as work:
+    with judged(HANG_S + 10 * int(os.environ.get("KILLS", "10"))), kept_directory(sys.argv[1]) as work:
         names[sys.argv[1]](f"{work}/data")
 
 

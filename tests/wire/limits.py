@@ -8,12 +8,11 @@ import re
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 import raw
-from patience import TIMEOUT_S, Late, crashes, eventually, judged
+from patience import TIMEOUT_S, Late, crashes, eventually, judged, kept_directory
 
 
 class Server:
@@ -241,8 +240,8 @@ def main():
         print("\n".join(names))
         return
     (name,) = sys.argv[1:]
-    with judged(), tempfile.TemporaryDirectory(dir=os.environ["WORK"], prefix=name) as directory:
-        names[name](directory)
+    with judged(), kept_directory(name) as path:
+        names[name](path)
 
 
 main()

@@ -6,9 +6,11 @@ wrong: an answer, a refusal, a server that crashed.
 import contextlib
 import faulthandler
 import os
+import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import traceback
@@ -111,6 +113,14 @@ def judged(limit_s=HANG_S):
     except BaseException as error:
         traceback.print_exc()
         end(status_of(error))
+
+
+@contextlib.contextmanager
+def kept_directory(name):
+    """One for the files of a test, below $WORK.  What a failed test leaves there is kept."""
+    path = tempfile.mkdtemp(dir=os.environ.get("WORK"), prefix=f"{name}-")
+    yield path
+    shutil.rmtree(path)
 
 
 class Checks:
