@@ -52,7 +52,7 @@ class Held:
             process.wait(TIMEOUT_S)
 
     def start(self, *words):
-        self.running.append(subprocess.Popen(["setpriv", "--pdeathsig", "TERM", CONCLAVE, words[0], "--server", self.servers, *words[1:],
+        self.running.append(subprocess.Popen(["setpriv", "--pdeathsig", "TERM", CONCLAVE, words[0], "--server", self.servers, "--ttl", "60s", *words[1:],
                                               "--", "sleep", "100000"], stdin=subprocess.DEVNULL))
         return self.running[-1]
 

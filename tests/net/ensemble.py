@@ -6,12 +6,12 @@
 
 Every test has an ensemble of its own, at a loopback address of its own.
 """
+import functools
 import itertools
 import logging
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,6 +22,7 @@ from kazoo.retry import KazooRetry
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../wire"))
 
 import raw  # noqa: E402
+from places import free_host  # noqa: E402
 from patience import HANG_S, TIMEOUT_S, Late, crashes, eventually, judged, kept_directory  # noqa: E402
 
 # Sessions may be short or very long; everything else has its default.
@@ -121,23 +122,10 @@ def raises(error, call, *arguments, **options):
     raise AssertionError(f"no {error.__name__}, but {result!r}")
 
 
+@functools.cache
 def own_host():
     """A loopback address that no other test uses at the same time."""
-    pid = os.getpid()
-    return f"127.{64 + (pid >> 16 & 63)}.{pid >> 8 & 255}.{pid & 255}"
-
-
-def free_ports(count):
-    """The first of so many ports in a row that nobody uses."""
-    for first in range(20000 + os.getpid() % 1000 * 10, 30000, count):
-        try:
-            for port in range(first, first + count):
-                with socket.socket() as one:
-                    one.bind(("127.0.0.1", port))
-            return first
-        except OSError:
-            pass
-    raise AssertionError("no port is free")
+    return free_host()
 
 
 def write_key(path, secret):

@@ -329,7 +329,7 @@ def much_at_a_time(directory):
         "--set", "preAllocSize=256", "--set", "autopurge.snapRetainCount=1",
         "--set", "4lw.commands.whitelist=*"]).start()
     leader, away = ensemble.leader(), ensemble.followers()[0]
-    client = connect(leader.address, timeout=20000)
+    client = connect(leader.address)
     assert client.create("/many") == 0
     away.kill()
     for first in range(0, nodes, 2000):

@@ -13,7 +13,7 @@ import time
 from kazoo import exceptions as error
 
 from ensemble import TIMEOUT_S, eventually
-from patience import joined
+from patience import LATE, Late, joined
 
 UNANSWERED = (error.ConnectionLoss, error.SessionExpiredError, error.ConnectionClosedError,
               error.OperationTimeoutError)
@@ -145,7 +145,7 @@ class Locker(Worker):
 class Load:
     """Kazoo's clients, and those of the C library, which are a program of their own ($C_WORKER)."""
 
-    def __init__(self, ensemble, directory, registers=3, lockers=2, c_clients=1, timeout=20,
+    def __init__(self, ensemble, directory, registers=3, lockers=2, c_clients=1, timeout=30,
                  linearizable=False):
         self.ensemble, self.timeout = ensemble, timeout
         self.linearizable = linearizable  # plain reads have to be linearizable, too
@@ -205,6 +205,8 @@ class Load:
             assert worker.trouble is None, f"{worker.name}: {worker.trouble!r}"
         for index, process in enumerate(self.c_clients):
             process.communicate(timeout=2 * TIMEOUT_S)
+            if process.returncode == LATE:
+                raise Late("a C client waits for an answer")
             assert process.returncode == 0, f"a C client ended with {process.returncode}"
             self.take_c_lines(index)
         print(self.strong.judge(), self.all.judge("--sequential"), self.locks.judge())

@@ -3,12 +3,11 @@ import fcntl
 import json
 import os
 import signal
-import socket
 import subprocess
 import threading
 import time
 
-from ensemble import TIMEOUT_S, eventually
+from ensemble import TIMEOUT_S, crashes, eventually, own_host
 
 CONCLAVE = os.environ["CONCLAVE"]
 BODY = os.environ.get("LOCK_BODY", "")
@@ -19,19 +18,19 @@ TTL = "3s"  # of sessions that are to be lost: as short as a busy machine can ke
 FOREVER_MS = 3600000  # far longer than any test
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Server:
     """One server, this one or ZooKeeper, which can be killed and started again with its data."""
 
-    def __init__(self, directory, prefix=(), host="127.0.0.1"):
-        self.directory, self.prefix, self.host, self.port = directory, list(prefix), host, free_port()
-        self.address = f"{host}:{self.port}"
+    def __init__(self, directory, prefix=(), host=None):
+        self.directory, self.prefix, self.host, self.port = directory, list(prefix), host or own_host(), 26011
+        self.address = f"{self.host}:{self.port}"
+        crashes.append(self.crashed)
         self.start()
+
+    def crashed(self):
+        asked = (None, 0, -signal.SIGKILL, -signal.SIGTERM)
+        status = self.process.poll()
+        return None if status in asked else f"the server ended with {status}; errors.server says why"
 
     def command(self):
         if KIND == "zookeeper":
@@ -48,7 +47,7 @@ class Server:
 
     def serves(self):
         done = subprocess.run([*self.prefix, CONCLAVE, "stat", "/", "--server", self.address, "--connect-timeout", "1s"],
-                              capture_output=True, check=False)
+                              capture_output=True, check=False)  # which is asked again
         return done.returncode == 0
 
     def kill(self):

@@ -15,10 +15,11 @@ import time
 from kazoo import exceptions as error
 from kazoo.security import make_digest_acl_credential
 
-from ensemble import (TIMEOUT_S, Ensemble, Member, connect, eventually, free_ports, main, raises, trim,
+from ensemble import (TIMEOUT_S, Ensemble, Member, connect, eventually, main, raises, trim,
                       without_election)
 from failures import Creator, Steady, verify_made
 from patience import Late, joined
+from places import free_ports
 
 import raw
 

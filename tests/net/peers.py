@@ -12,7 +12,8 @@ import sys
 
 from ensemble import TIMEOUT_S, eventually, main
 from locking import free_port
-from members import Picture, Up, free_ports
+from members import Picture, Up
+from places import free_ports
 
 CONCLAVE = os.environ["CONCLAVE"]
 ENTRIES = int(os.environ.get("ENTRIES", "60"))  # of each lock; 200 and more by hand

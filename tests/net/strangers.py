@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from ensemble import TIMEOUT_S, Ensemble, eventually, main, own_host, without_election, write_key
+from places import free_ports
 
 import raw
 
@@ -278,7 +279,7 @@ def crowd(directory):
 def credentials(directory):
     """Without a key or certificates no server of an ensemble starts, on a loopback address neither, unless --insecure
     is given."""
-    port = 26100 + os.getpid() % 800
+    port = free_ports(1)
     key = write_key(f"{directory}/key", "the secret of all three servers\n")
     seen = write_key(f"{directory}/seen", "the secret of all three servers\n")
     os.chmod(seen, 0o640)

@@ -33,11 +33,11 @@ end() { kill "$PID" && wait "$PID"; }
 
 # zookeeper DIR: a ZooKeeper server with many small files; sets AT and PID.
 zookeeper() {
-    local directory=$1 jars=/usr/share/java port
-    port=$(/usr/bin/python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+    local directory=$1 jars=/usr/share/java address port
+    read -r address port < <(/usr/bin/python3 "$wire/places.py" 1)
     mkdir -p "$directory/data" "$directory/logs"
     printf '%s\n' "dataDir=$directory/data" "dataLogDir=$directory/logs" "clientPort=$port" \
-        clientPortAddress=127.0.0.1 tickTime=2000 maxClientCnxns=0 admin.enableServer=false forceSync=no \
+        "clientPortAddress=$address" tickTime=2000 maxClientCnxns=0 admin.enableServer=false forceSync=no \
         extendedTypesEnabled=true preAllocSize=64 snapCount=300 globalOutstandingLimit=1000000 "$super" \
         >"$directory/zoo.cfg"
     java -Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms32m -Xmx256m \
@@ -45,7 +45,7 @@ zookeeper() {
         org.apache.zookeeper.server.quorum.QuorumPeerMain "$directory/zoo.cfg" >"$WORK/zookeeper.out" 2>&1 &
     PID=$!
     echo "$PID" >>"$WORK/pids"
-    AT=127.0.0.1:$port
+    AT=$address:$port
     tree await "$AT"
 }
 

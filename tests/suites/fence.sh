@@ -1,6 +1,6 @@
 # The fence in front of a real Redis and a real HTTP server; the locks are real, too.
 . tests/wire/server.bash
-start_server --set tickTime=250
+start_server --set tickTime=250 --set maxSessionTimeout=40000
 for test in $(/usr/bin/python3 tests/wire/fence.py --list); do
     check_alone "fence: $test" bounded /usr/bin/python3 tests/wire/fence.py "$AT" "$test"
 done

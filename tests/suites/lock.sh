@@ -1,7 +1,8 @@
 # `conclave lock`, `once` and `elect`, against this server and ZooKeeper.  CYCLES=200 HANDOFFS=100000 tests/run =lock is
 # the soak, on 32 locks (LOCKS) at once, a hundred hand-offs or more in a second; SEED=7 repeats its faults.
 . tests/net/each.bash
-export LOCK_BODY=$WORK/lock_body NETWORK=lock$$
+export LOCK_BODY=$WORK/lock_body NETWORK
+NETWORK=lock$(od -An -N6 -tx8 /dev/urandom | tr -d ' ') # nobody's, also if a run that was killed has left some
 [ -z "${HANDOFFS:-}" ] || export FAULTS=$((HANDOFFS / 10)) # which says how long that may take
 
 remove_networks() {

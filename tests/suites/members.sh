@@ -36,7 +36,7 @@ check "no such data" says "no server runs with this data directory" 3 ensemble s
 check "data and address" says "needs no address and no token" 2 ensemble status --data "$WORK/data" --at "$http"
 check "no token" says "No such file" 3 ensemble status --at "$http" --admin-token-file "$WORK/none"
 
-key() { exec timeout 20 "$CONCLAVE" key "$@"; }
+key() { exec timeout "$LIMIT" "$CONCLAVE" key "$@"; }
 check "a key needs a file" says "give the FILE" 2 key
 check "one key at a time" says "one file at a time" 2 key "$WORK/key" "$WORK/another"
 check "no place for a key" says "No such file" 3 key "$WORK/none/key"
@@ -48,18 +48,19 @@ check "too many servers" says "'10' is not a number from 1 to 9" 2 up --servers 
 check "not a port" says "'x' is not a number" 2 up --port x
 check "not an option" says "'now' is not an option" 2 up now
 check "records that would be removed" says "--record goes with --data DIR" 2 up --record
+port=$(/usr/bin/python3 tests/wire/places.py 3 anywhere)
 bogus() (
-    said=$(up --port 28990 --servers 2 -- --bogus 2>&1 >/dev/null)
+    said=$(up --port "$port" --servers 2 -- --bogus 2>&1 >/dev/null)
     [ $? -eq 2 ] && [[ $said == *"no server could be started; the log of server 1:"*"unrecognized option '--bogus'"* ]] || { echo "$said"; return 1; }
 )
 check "an option that no server knows" bogus
-check "not a directory" says "/dev/null/x: Not a directory" 3 up --port 28990 --data /dev/null/x
+check "not a directory" says "/dev/null/x: Not a directory" 3 up --port "$port" --data /dev/null/x
 
 is_whole && check "reconfigs are answered as ZooKeeper answers them" timeout $((LIMIT * 3)) /usr/bin/python3 tests/net/reconfig_answers.py "$WORK/answers"
 for id in 0 255; do
-    printf 'dataDir=%s\nclientPort=28990\nserver.%s=127.0.0.1:1:2\nserver.1=127.0.0.1:3:4\nserver.2=127.0.0.1:5:6\n' "$WORK/ids" $id >"$WORK/ids.cfg"
-    check "a server with the id $id" says "server.$id: a member's id is from 1 to 254" 2 timeout 20 "$CONCLAVE" serve --config "$WORK/ids.cfg" --insecure
-    check "a member with the id $id" says "from 1 to 254" 2 timeout 20 "$CONCLAVE" serve --id 1 --ensemble "$id=127.0.0.1:1,1=127.0.0.1:3" --insecure --data "$WORK/ids"
+    printf 'dataDir=%s\nclientPort=%s\nserver.%s=127.0.0.1:1:2\nserver.1=127.0.0.1:3:4\nserver.2=127.0.0.1:5:6\n' "$WORK/ids" "$port" $id >"$WORK/ids.cfg"
+    check "a server with the id $id" says "server.$id: a member's id is from 1 to 254" 2 bounded "$CONCLAVE" serve --config "$WORK/ids.cfg" --insecure
+    check "a member with the id $id" says "from 1 to 254" 2 bounded "$CONCLAVE" serve --id 1 --ensemble "$id=127.0.0.1:1,1=127.0.0.1:3" --insecure --data "$WORK/ids"
 done
 
 each_of members access identity wedge

@@ -79,7 +79,8 @@ start_pod() { # ORDINAL
 start_pods() {
     local ordinal
     mkdir -p "$WORK/bin"
-    export BASE=$((20000 + RANDOM % 8000))
+    export BASE
+    BASE=$(/usr/bin/python3 tests/wire/places.py 20 anywhere)
     cat >"$WORK/bin/hostname" <<'EOF'
 #!/bin/sh
 echo "conclave-$ORDINAL.conclave.test"

@@ -1,7 +1,8 @@
 # Network partitions between servers in network namespaces of their own; the histories of clients are judged by
 # `conclave history`.  FAULTS=200 tests/run partitions is the soak, SEED=7 repeats its faults.
 . tests/net/each.bash
-export NETWORK=conclave$$ C_WORKER=$WORK/c_worker
+export NETWORK C_WORKER=$WORK/c_worker
+NETWORK=conclave$(od -An -N6 -tx8 /dev/urandom | tr -d ' ') # nobody's, also if a run that was killed has left some
 
 remove_networks() {
     local space

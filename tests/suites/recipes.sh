@@ -4,13 +4,14 @@ with_processes
 wire=tests/wire
 servers=()
 export ADDRESS
-ADDRESS=$(own_address) port=31811
+read -r ADDRESS port < <(/usr/bin/python3 tests/wire/places.py 2)
 finish() {
     [ ${#servers[@]} -eq 0 ] || kill "${servers[@]}" 2>/dev/null
     wait
 }
 trap finish EXIT
 cycles=${CYCLES:-640}
+LOST_MS=6000 # sessions of those that are killed or stopped
 
 compile() {
     gcc -std=gnu17 -Wall -Wextra -Werror -D_GNU_SOURCE -Iinclude ${SANITIZED:+-fsanitize=address,undefined} \
@@ -23,7 +24,7 @@ keep_conclave() {
     trap 'kill "$pid" 2>/dev/null; wait; exit' TERM
     while :; do
         "$CONCLAVE" serve --data "$WORK/conclave" --listen "$ADDRESS:$port" --http off --set maxClientCnxns=0 \
-            --set tickTime=1000 --set minSessionTimeout=1000 >>"$WORK/conclave.log" 2>&1 &
+            --set tickTime=1000 --set minSessionTimeout=1000 --set maxSessionTimeout=40000 >>"$WORK/conclave.log" 2>&1 &
         pid=$!
         echo "$pid" >"$WORK/conclave.pid"
         wait "$pid"
@@ -103,7 +104,7 @@ killed_holders() {
     local pid
     fresh killed
     : >"$directory/held"
-    "$WORK/recipes" hold "$AT" /killed "$directory/held" &
+    SESSION_MS=$LOST_MS "$WORK/recipes" hold "$AT" /killed "$directory/held" &
     pid=$!
     await grep -q held "$directory/held" || return 1
     kill -9 "$pid"
@@ -121,11 +122,11 @@ paused_holder() {
     local pid
     fresh paused
     /usr/bin/python3 - "$AT" <<'PY' || return 1
-import sys
+import os, sys
 from kazoo.client import KazooClient
-client = KazooClient(hosts=sys.argv[1]); client.start(timeout=60); client.ensure_path("/guarded"); client.stop()
+client = KazooClient(hosts=sys.argv[1], timeout=40); client.start(timeout=int(os.environ["PATIENCE"])); client.ensure_path("/guarded"); client.stop()
 PY
-    "$WORK/recipes" paused "$AT" /paused "$directory/said" /guarded &
+    SESSION_MS=$LOST_MS "$WORK/recipes" paused "$AT" /paused "$directory/said" /guarded &
     pid=$!
     await grep -q held "$directory/said" && await stopped "$pid" || return 1
     recipes count paused 1 "$directory" exclusive 1 || return 1 # waits for the end of the session
@@ -141,7 +142,7 @@ elections() {
         pids+=($!)
     done
     all_succeed "${pids[@]}" && judge || return 1
-    "$WORK/recipes" lead "$AT" /elect "$directory/forever" 0 1 forever &
+    SESSION_MS=$LOST_MS "$WORK/recipes" lead "$AT" /elect "$directory/forever" 0 1 forever &
     pid=$!
     await test -s "$directory/forever" || return 1
     recipes lead elect "$directory/log" 1 1 &
@@ -174,9 +175,9 @@ counters() {
     done
     all_succeed "${pids[@]}" || return 1
     /usr/bin/python3 - "$AT" <<'PY'
-import sys
+import os, sys
 from kazoo.client import KazooClient
-client = KazooClient(hosts=sys.argv[1]); client.start(timeout=60)
+client = KazooClient(hosts=sys.argv[1], timeout=40); client.start(timeout=int(os.environ["PATIENCE"]))
 value = client.get("/counter")[0]
 client.stop()
 sys.exit(value != b"200" and f"the counter is {value}")
@@ -187,7 +188,7 @@ work_queue() {
     local pids=() i victim
     fresh work
     recipes put work 60 || return 1
-    "$WORK/recipes" work "$AT" /work "$directory/done" 59 &
+    SESSION_MS=$LOST_MS "$WORK/recipes" work "$AT" /work "$directory/done" 59 &
     victim=$!
     for i in 1 2 3; do
         recipes work work "$directory/done" 59 &

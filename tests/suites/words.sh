@@ -107,7 +107,7 @@ stop_server
 
 # As in ZooKeeper, a port without an address is every address, of both kinds.
 start_both_kinds() {
-    port=$((20000 + RANDOM % 8000))
+    port=$(/usr/bin/python3 tests/wire/places.py 1 anywhere)
     starts_at() { exec 3<>"/dev/tcp/$1/$port" && printf ruok >&3 && [ "$(cat <&3)" = imok ]; }
     "$CONCLAVE" serve --data "$WORK/both" --http off --set clientPort=$port --set 4lw.commands.whitelist=ruok,cons \
         >"$WORK/both.out" 2>"$WORK/both.err" &

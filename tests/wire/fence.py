@@ -134,10 +134,11 @@ def cut_off(action):
 
 # ---- Holders: kazoo's lock in a process of its own, so that it can be stopped ----
 
+PAUSED_S = 6  # of a session that is to end
 HOLDER = """
 import sys
 from kazoo.client import KazooClient
-client = KazooClient(sys.argv[1], timeout=1.0)
+client = KazooClient(sys.argv[1], timeout=float(sys.argv[3]))
 client.start(timeout=%d)
 lock = client.Lock("/locks/" + sys.argv[2])
 lock.acquire()
@@ -151,8 +152,8 @@ print("released", flush=True)
 
 
 class Holder:
-    def __init__(self, lock="job"):
-        self.process = start("/usr/bin/python3", "-c", HOLDER, server, lock, stdin=subprocess.PIPE,
+    def __init__(self, session_s=40):
+        self.process = start("/usr/bin/python3", "-c", HOLDER, server, "job", str(session_s), stdin=subprocess.PIPE,
                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     def token(self):
@@ -173,7 +174,7 @@ def test_paused_holder():
     """It is stopped beyond its session, and writes when it wakes up: also before the next one has shown up here."""
     redis = start_redis()
     fence = Fence(f"redis://127.0.0.1:{redis}")
-    paused, following = Holder(), None
+    paused, following = Holder(PAUSED_S), None
     token = paused.token()
     connection = Redis(fence.port, "job", token)
     assert connection("SET", "by", "paused") == "OK"
@@ -381,7 +382,7 @@ def request(port, method, path, body=None, token=None, connection=None, **header
 def test_http():
     store = start_store()
     fence = Fence(f"http://127.0.0.1:{store}")
-    holder = Holder()
+    holder = Holder(PAUSED_S)
     token = holder.token()
     status, body = request(fence.port, "PUT", "/a", b"1")
     assert status == 412 and json.loads(body)["error"] == "no_token", body

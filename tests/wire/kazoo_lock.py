@@ -8,7 +8,7 @@ from kazoo.client import KazooClient
 from patience import TIMEOUT_S
 
 server, path, cycles, directory = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
-client = KazooClient(hosts=server, timeout=10)
+client = KazooClient(hosts=server, timeout=40)
 client.start(timeout=TIMEOUT_S)
 lock = client.Lock(path, "kazoo")
 number = os.path.join(directory, "number")

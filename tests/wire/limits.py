@@ -13,6 +13,7 @@ import time
 
 import raw
 from patience import TIMEOUT_S, Late, crashes, eventually, judged, kept_directory
+from places import free_host
 
 
 class Server:
@@ -167,9 +168,7 @@ def sessions_survive(server, path, timeout):
 
 
 def disk_stalls_at_a_member(directory):
-    pid = os.getpid()
-    host = f"127.{64 + (pid >> 16 & 63)}.{pid >> 8 & 255}.{pid & 255}"
-    disk_stalls(directory, "--id", "1", "--ensemble", f"1={host}:26001", "--insecure")
+    disk_stalls(directory, "--id", "1", "--ensemble", f"1={free_host()}:26001", "--insecure")
 
 
 def ends_with_a_slow_disk(directory):
@@ -210,8 +209,8 @@ def snapshot_fails(directory):
 
 def last_answer_is_not_read(directory):
     """A connection that ends when all is sent does not stay because its client reads nothing."""
-    server = Server(directory, "--set", "4lw.commands.whitelist=*", "--set", "tickTime=500")
-    watcher = raw.Client(server.address, timeout=10000)
+    server = Server(directory, "--set", "4lw.commands.whitelist=*", "--set", "tickTime=500", "--set", "maxSessionTimeout=600000")
+    watcher = raw.Client(server.address)
     for i in range(40):  # more than sockets hold on the way
         watcher.call(raw.EXISTS, raw.path_record(f"/{i}" + "x" * 500000, watch=True))
     lazy = socket.socket()

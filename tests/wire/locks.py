@@ -26,7 +26,7 @@ clients, started = [], []
 
 
 def client():
-    clients.append(KazooClient(server, timeout=10))
+    clients.append(KazooClient(server, timeout=40))
     clients[-1].start(timeout=TIMEOUT_S)
     return clients[-1]
 

@@ -20,10 +20,13 @@ static void need(bool good, const char *what, int error) {
     exit(1);
 }
 
-static void open_client(const char *server, int32_t timeout) {
-    int error = cv_open(&client, &(struct cv_options){.servers = server,
-                                                      .session_timeout = timeout,
-                                                      .connect_timeout = 120000});
+/* $SESSION_MS is for those that are to lose their session. */
+static void open_client(const char *server) {
+    const char *session = getenv("SESSION_MS"), *patience = getenv("PATIENCE");
+    int error = cv_open(
+        &client, &(struct cv_options){.servers = server,
+                                      .session_timeout = session ? atoi(session) : 40000,
+                                      .connect_timeout = 1000 * (patience ? atoi(patience) : 120)});
     need(error == CV_OK, "open", error);
 }
 
@@ -81,7 +84,7 @@ static void count(char **arg, const char *server) {
                 need(false, "acquire", error);
             cv_lock_close(lock);
             cv_close(client);
-            open_client(server, 4000);
+            open_client(server);
             lock = open_lock(options);
             continue;
         }
@@ -209,7 +212,7 @@ int main(int argc, char **argv) {
     path = argv[3];
     char **arg = argv + 4;
     const char *command = argv[1];
-    open_client(argv[2], 4000);
+    open_client(argv[2]);
     if (!strcmp(command, "count"))
         count(arg, argv[2]);
     else if (!strcmp(command, "hold"))
