@@ -26,7 +26,7 @@
 /* $PATIENCE seconds, as in the suites. */
 static inline int32_t patience_ms(void) {
     const char *seconds = getenv("PATIENCE");
-    return (seconds ? atoi(seconds) : 300) * 1000;
+    return (seconds ? atoi(seconds) : 120) * 1000;
 }
 #define PATIENCE_MS patience_ms()
 

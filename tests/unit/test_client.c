@@ -8,15 +8,19 @@
 static struct cv_test_server *own;
 static const char *server;
 
-static struct cv_client *open_at(const char *address, uint32_t flags) {
+static struct cv_client *open_for(const char *address, uint32_t flags, int32_t session_ms) {
     struct cv_client *client;
     char why[1000];
     int error = cv_open(&client, &(struct cv_options){.servers = address,
                                                       .flags = flags,
-                                                      .session_timeout = 6000,
+                                                      .session_timeout = session_ms,
                                                       .connect_timeout = PATIENCE_MS});
     if (error) fail_msg("%s: %s", cv_error_text(error), cv_explain(client, why, sizeof why));
     return client;
+}
+
+static struct cv_client *open_at(const char *address, uint32_t flags) {
+    return open_for(address, flags, 40000);
 }
 
 static void remove_tree(struct cv_client *client, const char *path) {
@@ -348,7 +352,7 @@ static void test_unsent_waits_and_sent_is_lost(void **unused) {
 
 static void test_expires(void **unused) {
     struct proxy *proxy = proxy_open(server);
-    struct cv_client *client = open_at(proxy->address, 0), *other = open_at(server, 0);
+    struct cv_client *client = open_for(proxy->address, 0, 6000), *other = open_at(server, 0);
     struct seen seen = {0}, gone = {0};
     struct answer waiting = {0};
     struct cv_op op = cv_op_get("/expires/mine");
@@ -385,7 +389,7 @@ static void test_leaves_a_silent_server(void **unused) {
     char servers[100], at[100], now[100];
     (void)unused;
     snprintf(servers, sizeof servers, "%s,%s", one->address, two->address);
-    struct cv_client *client = open_at(servers, 0);
+    struct cv_client *client = open_for(servers, 0, 30000);
     int64_t id = cv_session_id(client);
     cv_server(client, at, sizeof at);
     struct proxy *used = strcmp(at, one->address) == 0 ? one : two;
@@ -401,7 +405,7 @@ static void test_leaves_a_silent_server(void **unused) {
 /* The deadline follows answers, not what is sent. */
 static void test_deadline(void **unused) {
     struct proxy *proxy = proxy_open(server);
-    struct cv_client *client = open_at(proxy->address, 0);
+    struct cv_client *client = open_for(proxy->address, 0, 12000); /* it is waited for */
     int32_t timeout = cv_session_timeout(client);
     struct answer answer = {0};
     struct cv_op op = cv_op_exists("/");
@@ -512,7 +516,7 @@ static void test_no_server(void **unused) {
 static void test_resumes(void **unused) {
     struct cv_client *client = open_at(server, 0);
     struct cv_options options = {.servers = server,
-                                 .session_timeout = 6000,
+                                 .session_timeout = 40000,
                                  .connect_timeout = PATIENCE_MS,
                                  .session_id = cv_session_id(client)};
     (void)unused;

@@ -12,7 +12,7 @@
 #include "fence/proxy.h"
 #include "file_help.h"
 
-enum { PATIENCE_S = 60 };
+enum { PATIENCE_S = 120 };
 
 struct scene {
     struct place place;

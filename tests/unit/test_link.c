@@ -16,7 +16,7 @@
 #include "file_help.h"
 #include "wire/net/link.h"
 
-enum { ENSEMBLE = 77, TIMEOUT_MS = 4000, HELLO = 48, HEADER = 12 };
+enum { ENSEMBLE = 77, TIMEOUT_MS = 120000, HELLO = 48, HEADER = 12 };
 
 /* ---- One loop, and what is said ---- */
 

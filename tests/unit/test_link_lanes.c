@@ -10,7 +10,7 @@
 #include "file_help.h"
 #include "wire/net/link.h"
 
-enum { TIMEOUT_MS = 8000, SILENCE_MS = 40, MORE = 1u << 31, LAST = 1 << 30 };
+enum { TIMEOUT_MS = 120000, SILENCE_MS = 40, MORE = 1u << 31, LAST = 1 << 30 };
 
 /* ---- The system's account ---- */
 

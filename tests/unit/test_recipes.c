@@ -161,7 +161,7 @@ static void a_lock_is_lost_in_time(void **state) {
     (void)state;
     struct proxy *proxy = proxy_open(server);
     struct heard heard = {0};
-    struct cv_client *client = client_at(proxy->address, 4000);
+    struct cv_client *client = client_at(proxy->address, 12000);
     struct cv_lock *lock =
         lock_at(client, fresh("lease"),
                 (struct cv_lock_options){.on_change = hear, .arg = &heard, .margin = 500});
@@ -612,7 +612,7 @@ static void a_leader_without_server_is_lost_in_time(void **state) {
     (void)state;
     const char *path = fresh("leader");
     struct proxy *proxy = proxy_open(server);
-    struct cv_client *client = client_at(proxy->address, 4000), *other = new_client();
+    struct cv_client *client = client_at(proxy->address, 12000), *other = new_client();
     struct cv_election *a = candidate(client, path, 0, false),
                        *b = candidate(other, path, 0, false);
     OK(cv_election_lead(a, CV_FOREVER));
