@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -58,6 +59,7 @@ struct proxy {
     struct sockaddr_in target;
     pthread_t thread;
     atomic_int mode;
+    atomic_int turns; /* that it has begun */
     atomic_bool over;
     atomic_int connections; /* that there have been */
     struct {
@@ -116,6 +118,7 @@ static inline void *proxy_run(void *arg) {
     struct proxy *proxy = arg;
     while (!proxy->over) {
         struct pollfd fds[1 + 2 * PROXY_PAIRS] = {{.fd = proxy->listener, .events = POLLIN}};
+        proxy->turns++;
         int mode = proxy->mode, count = proxy->pairs;
         for (int i = 0; i < count; i++) {
             bool passes = mode == PROXY_PASSES;
@@ -135,6 +138,19 @@ static inline void *proxy_run(void *arg) {
     while (proxy->pairs) proxy_drop(proxy, 0);
     close(proxy->listener);
     return NULL;
+}
+
+/* Returns when what is sent from now on meets that mode. */
+static inline void proxy_becomes(struct proxy *proxy, enum proxy_mode mode) {
+    proxy->mode = mode;
+    int now = proxy->turns;
+    AWAIT(proxy->turns - now > 1);
+}
+
+/* Whether a request has reached the proxy, which has not passed it on. */
+static inline bool proxy_has_some(const struct proxy *proxy) {
+    int size = 0;
+    return ioctl(proxy->pair[0].here, FIONREAD, &size) == 0 && size > 0;
 }
 
 static inline struct proxy *proxy_open(const char *target) {

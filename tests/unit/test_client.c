@@ -335,9 +335,9 @@ static void test_unsent_waits_and_sent_is_lost(void **unused) {
     struct answer sent = {0}, unsent = {0};
     struct cv_op op = cv_op_exists("/");
     (void)unused;
-    proxy->mode = PROXY_FREEZES;
-    usleep(20000); /* the proxy's poll has ended: what we send now stays in the socket */
+    proxy_becomes(proxy, PROXY_FREEZES); /* what we send now stays in the socket */
     assert_int_equal(cv_start(client, &op, answered, &sent), CV_OK);
+    AWAIT(proxy_has_some(proxy));
     proxy->mode = PROXY_CUTS;
     AWAIT(sent.count == 1);
     assert_int_equal(sent.error, CV_CONNECTION_LOSS);
@@ -416,8 +416,7 @@ static void test_deadline(void **unused) {
     assert_true(deadline >= before + (int64_t)timeout * 2 / 3);
     assert_true(deadline <= cv_now() + (int64_t)timeout * 2 / 3);
     AWAIT(cv_session_deadline(client) > deadline); /* by a ping */
-    proxy->mode = PROXY_DEAF;
-    usleep(20000);
+    proxy_becomes(proxy, PROXY_DEAF);
     assert_int_equal(cv_start(client, &op, answered, &answer), CV_OK);
     int64_t stays = cv_session_deadline(client);
     AWAIT(cv_state(client) == CV_CONNECTING || cv_now() > stays);
@@ -438,8 +437,7 @@ static void test_deadline_of_a_late_answer(void **unused) {
     struct cv_op op = cv_op_exists("/");
     (void)unused;
     assert_int_equal(cv_open(&client, &options), CV_OK);
-    proxy->mode = PROXY_DEAF;
-    usleep(20000);
+    proxy_becomes(proxy, PROXY_DEAF);
     assert_int_equal(cv_start(client, &op, answered, &answer), CV_OK);
     int64_t sent = cv_now();
     usleep(300000);
