@@ -15,7 +15,7 @@ import checks
 import texts
 from browser import Browser
 from patience import judged, kept_directory
-from servers import CONCLAVE, PORT, TIMEOUT_S, TOKEN, Held, base, eventually, host_of, raw, started, wait_in_vain
+from servers import CONCLAVE, PORT, TIMEOUT_S, TOKEN, Held, base, eventually, host_of, of_the_leader, raw, started, wait_in_vain
 
 HOSTILE = "<img src=x onerror=window.hit=1>"
 SCRIPT = "<script>window.hit=1</script>"
@@ -57,19 +57,6 @@ class Page:
         assert not self.b.run("return window.hit || document.querySelector('img, main script')")
 
 
-def of_the_leader(page, attempt):
-    """Calls it with the leader, and once more if there was an election meanwhile, as there may be on a busy machine."""
-    for _ in range(10):
-        leader = page.ensemble.leader()
-        view = leader.follows()
-        try:
-            return attempt(leader)
-        except AssertionError:
-            if page.ensemble.leader().follows() == view:
-                raise
-    raise AssertionError("nobody leads for long")
-
-
 def test_the_ensemble_is_seen(page):
     b = page.b
 
@@ -84,7 +71,7 @@ def test_the_ensemble_is_seen(page):
         assert term and b.text("#elections tbody tr").startswith(term), b.text("#elections")
         page.open(page.ensemble.followers()[0])
         assert b.text("#role") == "follower" and f"server {leader.number}" in b.text("#members"), b.text("#members")
-    of_the_leader(page, shows_members)
+    of_the_leader(page.ensemble, shows_members)
 
 
 def test_the_figures_go_on(page):

@@ -9,7 +9,7 @@ sys.path.insert(1, os.path.join(os.path.dirname(__file__), "..", "net"))
 
 from kazoo.exceptions import KazooException  # noqa: E402
 
-from ensemble import TIMEOUT_S, Ensemble, eventually, own_host, raw, write_key  # noqa: E402, F401
+from ensemble import TIMEOUT_S, Ensemble, eventually, of_the_leader, own_host, raw, write_key  # noqa: E402, F401
 
 TOKEN = "the-secret-of-the-operators-of-this-test"
 PORT = 26080  # of each one's page: members have an address each

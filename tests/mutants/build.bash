@@ -83,7 +83,7 @@ build() {
         echo none >"$dir/replaced"
         compile "tests/unit/$unit.c" "$dir/unit.o" && link "$dir/unit.o"
     else
-        mutated_objects "$1" >"$dir/replaced" && link "$dir"/*.o ${unit:+"$WORK/$unit.o"}
+        mutated_objects "$1" >"$dir/replaced" && link "$dir"/*.o ${unit:+"$B/unit/$unit.o"}
     fi
 }
 

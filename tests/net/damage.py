@@ -63,8 +63,7 @@ def flipped_bit_in_the_last_batch(directory):
     """Two of three have acknowledged a write, and one of them loses it: the other two elect nobody without it, and with
     the third it is mended."""
     ensemble = Ensemble(directory).start()
-    leader = ensemble.leader()
-    damaged, behind = ensemble.followers()
+    leader, (damaged, behind) = ensemble.roles()
     client = ensemble.client(leader)
     client.create("/n", b"old")
     client.sync("/n")

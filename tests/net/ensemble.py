@@ -59,6 +59,20 @@ def without_election(ensemble, attempt, what, among=None):
     raise AssertionError(what)
 
 
+def of_the_leader(ensemble, attempt):
+    """Calls it with the leader, and again if it failed and there was an election meanwhile, as there may be on a busy
+    machine."""
+    for _ in range(10):
+        leader = ensemble.leader()
+        view = leader.follows()
+        try:
+            return attempt(leader)
+        except (AssertionError, LookupError):  # some figures are a leader's only
+            if ensemble.leader().follows() == view:
+                raise
+    raise Late("nobody leads for long")
+
+
 def longer_and_longer(test):
     """Calls it with longer and longer timeouts of sessions, in ms, until it returns whether it could keep its session
     alive: on a busy machine it may come to its pings too late."""
@@ -229,9 +243,13 @@ class Ensemble:
             return [m for m in among if views == {(m.follows()[0], m.number)}]
         return eventually(agreed, f"a leader of {[m.number for m in among]}")[0]
 
-    def followers(self):
+    def roles(self):
+        """The leader and the others, of one moment."""
         leader = self.leader()
-        return [member for member in self.running() if member is not leader]
+        return leader, [member for member in self.running() if member is not leader]
+
+    def followers(self):
+        return self.roles()[1]
 
     def client(self, *members, timeout=60, **options):
         """A kazoo client that tries these servers in this order.  It takes a third of the timeout without an answer

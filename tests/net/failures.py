@@ -328,7 +328,7 @@ def much_at_a_time(directory):
         "--set", "snapCount=20", "--set", "ensemble.keptBytes=65536", "--set", f"loop.steps={steps}",
         "--set", "preAllocSize=256", "--set", "autopurge.snapRetainCount=1",
         "--set", "4lw.commands.whitelist=*"]).start()
-    leader, away = ensemble.leader(), ensemble.followers()[0]
+    leader, (away, _) = ensemble.roles()
     client = connect(leader.address)
     assert client.create("/many") == 0
     away.kill()

@@ -420,7 +420,7 @@ def absent_voters(directory):
     done(leader, "remove", "5")
     done(leader, "remove", "4")
     kept = config(zk)
-    other, down = ensemble.followers()
+    other, down = [m for m in ensemble.members if m is not leader]
     down.kill()
     eventually(lambda: not [m for m in status(leader)["members"] if m["id"] == down.number][0]["linked"], "noticed")
     raises(error.NewConfigNoQuorumError, zk.reconfig, line(new[4]), None, None)
@@ -454,8 +454,7 @@ def newcomer_dies(directory):
 def own_server_leaves(directory):
     """The server of the client that asks is removed: the client is answered and served on, until the leader goes."""
     ensemble = started(directory, "--set", "reconfigEnabled=true", "--set", "skipACL=yes")
-    leader = ensemble.leader()
-    own, other = ensemble.followers()
+    leader, (own, other) = ensemble.roles()
     client = connect(own.address)
     nothing = struct.pack(">i", -1)
     code, body = client.call(RECONFIG, nothing + raw.text(str(own.number)) + nothing + struct.pack(">q", -1))

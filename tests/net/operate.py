@@ -6,7 +6,7 @@ import signal
 import time
 import urllib.request
 
-from ensemble import TIMEOUT_S, Ensemble, eventually, main, without_election
+from ensemble import TIMEOUT_S, Ensemble, eventually, main, of_the_leader, without_election
 
 import raw
 
@@ -39,9 +39,9 @@ def command(member, name):
         return json.load(answer)
 
 
-def commands_of_members(ensemble, zk):
+def commands_of_members(ensemble, zk, leader):
     """As ZooKeeper's AdminServer answers them."""
-    leader, others = ensemble.leader(), ensemble.followers()
+    others = [member for member in ensemble.members if member is not leader]
     session = zk.client_id[0]
     for member in ensemble.members:
         found = command(member, "leader")
@@ -65,21 +65,17 @@ def commands_of_members(ensemble, zk):
         assert re.search(rf"^{session:#x}\t\d+ms$", "\n".join(lines), re.M), lines
 
 
-def figures_of_replication(directory):
-    ensemble = Ensemble(directory, options=ALL_WORDS)
-    for member in ensemble.members:
-        member.options += ["--http", http(member)]
-    ensemble.start()
-    zk = ensemble.client()
+def all_synced(leader):
+    found = figures(leader)
+    return found if found.get("synced_followers") == "2" and found.get("learners") == "2" else None
+
+
+def figures_of_leader(ensemble, zk, leader):
+    """Returns its metrics."""
     for i in range(20):
-        zk.create(f"/n{i}", b"x" * 100)
-
-    def all_synced():
-        found = figures(ensemble.leader())
-        return found if found.get("synced_followers") == "2" and found.get("learners") == "2" else None
-
-    found = eventually(all_synced, "the leader has two synced followers")
-    leader = ensemble.leader()
+        zk.set(f"/n{i}", b"x" * 100)  # by this leader
+    found = eventually(lambda: leader is not ensemble.leader() or all_synced(leader), "the leader has two synced followers")
+    assert found is not True, "it leads no more"
     assert (found["server_state"], found["peer_state"]) == ("leader", "leading - broadcast"), found
     wanted = {"quorum_size": 3, "synced_observers": 0, "synced_non_voting_followers": 0, "pending_syncs": 0}
     assert {name: int(found[name]) for name in wanted} == wanted, found
@@ -92,41 +88,59 @@ def figures_of_replication(directory):
     wanted = {"initLimit": "10", "syncLimit": "5", "electionAlg": "3", "peerType": "0", **ports}
     assert {name: found[name] for name in wanted} == wanted and "electionPort" in found and "version" in found, found
     assert "\nmembership: \nserver.1=" in word(leader, b"conf")
-    for member in ensemble.followers():
+    for member in (member for member in ensemble.members if member is not leader):
         found = figures(member)
         assert found["peer_state"] == "following - broadcast" and found["quorum_size"] == "3", found
         assert "synced_followers" not in found and "Proposal" not in word(member, b"srvr")
-    of_leader, away = metrics(leader), ensemble.followers()[0]
+    of_leader = metrics(leader)
     assert of_leader["commit_seconds_count"] >= 20 and of_leader["raft_elections_won"] >= 1, of_leader
     assert of_leader['server_state{state="leader"}'] == 1
-    eventually(lambda: metrics(leader)[f'raft_member_lag_entries{{member="{away.number}"}}'] == 0, "all have all")
+    away = next(member for member in ensemble.members if member is not leader)
+    lag = f'raft_member_lag_entries{{member="{away.number}"}}'
+    eventually(lambda: metrics(leader)[lag] == 0, "all have all")
+    commands_of_members(ensemble, zk, leader)
+    return of_leader
+
+
+def figures_of_replication(directory):
+    ensemble = Ensemble(directory, options=ALL_WORDS)
+    for member in ensemble.members:
+        member.options += ["--http", http(member)]
+    ensemble.start()
+    zk = ensemble.client()
+    for i in range(20):
+        zk.create(f"/n{i}", b"x" * 100)
     zk.create("/owned", ephemeral=True)
-    for _ in range(10):
-        view = leader.follows()
-        try:
-            commands_of_members(ensemble, zk)
-            break
-        except AssertionError:
-            assert ensemble.leader().follows() != view  # or there was an election meanwhile
-            leader, away = ensemble.leader(), ensemble.followers()[0]
-    # A member that stands still lags: its entries and bytes are counted, and it is not synced.
-    zk = ensemble.client(leader)
-    away.send(signal.SIGSTOP)
-    for _ in range(5):
-        zk.set("/n1", b"y" * 1000)
-    lag = eventually(lambda: (now := metrics(leader))[f'raft_member_synced{{member="{away.number}"}}'] == 0 and now,
-                     "the leader misses it")
-    assert lag[f'raft_member_lag_entries{{member="{away.number}"}}'] >= 5, lag
-    assert lag[f'raft_member_lag_bytes{{member="{away.number}"}}'] > 5000, lag
-    assert lag["synced_followers"] == 1, lag
-    away.send(signal.SIGCONT)
-    eventually(all_synced, "it is back")
+    of_leader = of_the_leader(ensemble, lambda leader: figures_of_leader(ensemble, zk, leader))
+    of_the_leader(ensemble, lambda leader: lag_is_counted(ensemble, leader))
     # A transfer of leadership is counted by whom it leaves.
+    leader = ensemble.leader()
     leader.send(signal.SIGTERM)
     leader.end()
     new = eventually(lambda: next((m for m in ensemble.running() if figures(m).get("leader_uptime")), None), "a new leader")
     assert metrics(new)["raft_term"] > of_leader["raft_term"]
     ensemble.stop()
+
+
+def lag_is_counted(ensemble, leader):
+    # A member that stands still lags: its entries and bytes are counted, and it is not synced.
+    zk, away = ensemble.client(leader), next(member for member in ensemble.members if member is not leader)
+    away.send(signal.SIGSTOP)
+
+    def of_away(figure):
+        """Of a leader: others have none."""
+        found = metrics(leader).get(f'raft_member_{figure}{{member="{away.number}"}}')
+        assert found is not None, "it leads no more"
+        return found
+    try:
+        for _ in range(5):
+            zk.set("/n1", b"y" * 1000)
+        eventually(lambda: of_away("synced") == 0, "the leader misses it")
+        assert of_away("lag_entries") >= 5 and of_away("lag_bytes") > 5000, metrics(leader)
+        assert metrics(leader)["synced_followers"] == 1, metrics(leader)
+    finally:
+        away.send(signal.SIGCONT)
+    eventually(lambda: leader is not ensemble.leader() or all_synced(leader), "it is back")
 
 
 def other_timeouts(directory):

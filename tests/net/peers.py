@@ -1,5 +1,6 @@
 """Peers give each other locks and leaders, over TCP, with no server: each algorithm of the catalogue as processes."""
 import functools
+import itertools
 import json
 import os
 import random
@@ -11,7 +12,6 @@ import subprocess
 import sys
 
 from ensemble import TIMEOUT_S, eventually, main
-from locking import free_port
 from members import Picture, Up
 from places import free_ports
 
@@ -60,7 +60,7 @@ class Group:
         self.servers = SERVERS.get(algorithm, 0)
         self.numbers = range(1, processes + self.servers + 1)
         os.makedirs(self.directory, exist_ok=True)
-        self.ports = {n: free_port() for n in self.numbers}
+        self.ports = dict(zip(self.numbers, itertools.count(free_ports(len(self.numbers)))))
         with open(f"{self.directory}/peers.conf", "w", encoding="utf-8") as file:
             file.writelines(f"{n} {host(n)}:{self.ports[n]}\n" for n in self.numbers)
             file.write(EDGES.get(algorithm, ""))

@@ -102,7 +102,7 @@ def leader_killed(directory):
 def follower_killed(directory):
     """What was sent to a server that did not get it stays without an arrival, and those that follow find their own."""
     ensemble = recording(directory)
-    leader, away = ensemble.leader(), ensemble.followers()[0]
+    leader, (away, _) = ensemble.roles()
     zk = ensemble.client(leader)
     zk.create("/n")
     away.send(signal.SIGSTOP)

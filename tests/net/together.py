@@ -413,7 +413,7 @@ def session_is_kept_alive(directory):
         for dead in ensemble.members:
             if not dead.runs():
                 dead.start()
-        leader, followers = ensemble.leader(), ensemble.followers()
+        leader, followers = ensemble.roles()
         traveller = Traveller(followers, timeout)
         path, begun = f"/mine-{timeout}", time.monotonic()
         try:

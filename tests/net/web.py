@@ -13,7 +13,7 @@ import types
 
 from kazoo.security import make_acl, make_digest_acl
 
-from ensemble import TIMEOUT_S, eventually, main, own_host, raw, write_key
+from ensemble import TIMEOUT_S, eventually, main, of_the_leader, own_host, raw, write_key
 from members import http as http_of
 from members import started
 
@@ -103,10 +103,19 @@ def a_browser_gets_the_page(directory):
 
 def the_state_of_three(directory):
     ensemble = started(directory)
-    leader = ensemble.leader()
     zk = ensemble.client()
     for i in range(10):
         zk.create(f"/{i}", b"data")
+    of_the_leader(ensemble, lambda leader: states_agree(ensemble, leader))
+    state = read(eventually(lambda: [m for m in ensemble.members if read(m, "/page/state")["connections"]],
+                            "somebody has the client")[0], "/page/state")
+    assert state["sessions"] == 1 and state["requests"]["writes"] >= 10 and state["latency_us"]["p50"] > 0, state
+    assert state["bytes_in"] > 0 and state["bytes_out"] > 0, state
+    ensemble.stop()
+
+
+def states_agree(ensemble, leader):
+    """Of all members, about all members."""
     for member in ensemble.members:
         state = eventually(lambda: (s := read(member, "/page/state"))["nodes"] == 14 and s, "it has all nodes")
         assert state["server"] == member.number and state["write"] is False, state
@@ -118,26 +127,26 @@ def the_state_of_three(directory):
             assert m["role"] == ("leader" if m["id"] == leader.number else "follower"), m
             assert m["weight"] == 1 and m["address"] == ensemble.members[m["id"] - 1].peer, m
             assert (m["match"] is None) == (member is not leader), m
-    caught_up = lambda: all(m["connected"] and m["lag"] == 0 and (m["id"] == leader.number or m["heard_ms"] is not None)
-                            for m in read(leader, "/page/state")["ensemble"]["members"])
+
+    def caught_up():
+        assert ensemble.leader() is leader, "it leads no more"
+        return all(m["connected"] and m["lag"] == 0 and (m["id"] == leader.number or m["heard_ms"] is not None)
+                   for m in read(leader, "/page/state")["ensemble"]["members"])
     eventually(caught_up, "the leader knows that all have everything")
-    state = read(eventually(lambda: [m for m in ensemble.members if read(m, "/page/state")["connections"]],
-                            "somebody has the client")[0], "/page/state")
-    assert state["sessions"] == 1 and state["requests"]["writes"] >= 10 and state["latency_us"]["p50"] > 0, state
-    assert state["bytes_in"] > 0 and state["bytes_out"] > 0, state
-    ensemble.stop()
 
 
 def events_follow_a_failover(directory):
     ensemble = started(directory)
-    leader = ensemble.leader()
-    others = [member for member in ensemble.members if member is not leader]
-    streams = [Stream(member) for member in others]
-    for stream in streams:
-        assert stream.status() == 200
-        assert stream.event()["ensemble"]["leader"] == leader.number
-        before = stream.event()["time_ms"]
-        assert stream.event()["time_ms"] > before
+
+    def streams_of_others(leader):
+        streams = [Stream(member) for member in ensemble.members if member is not leader]
+        for stream in streams:
+            assert stream.status() == 200
+            assert stream.event()["ensemble"]["leader"] == leader.number
+            before = stream.event()["time_ms"]
+            assert stream.event()["time_ms"] > before
+        return leader, streams
+    leader, streams = of_the_leader(ensemble, streams_of_others)
     leader.kill()
     for stream in streams:
         state = eventually(lambda: (s := stream.event())["ensemble"]["leader"] not in (0, leader.number) and s,

@@ -27,8 +27,7 @@ def refused(member, *words):
 def commands_that_would_wedge(directory):
     """With one of three down, what needs it is refused, by leader and follower, with the reason; to remove it works."""
     ensemble = started(directory, "--set", "reconfigEnabled=true", "--set", "skipACL=yes")
-    leader = ensemble.leader()
-    other, down = ensemble.followers()
+    leader, (other, down) = ensemble.roles()
     zk = ensemble.client(other)
     zk.create("/before")
     down.kill()
@@ -61,7 +60,7 @@ def change_goes_on_after_a_restart(directory):
     new, down = needed(ensemble, directory)
     running = ensemble.running()
     first = running[0]
-    code, _, err = command(first, "add", f"4={new.peer}", timeout="500ms")
+    code, _, err = command(first, "add", f"4={new.peer}", timeout="5s")
     assert code == 3 and "has not caught up" in err, f"{code} {err}"
     zk = ensemble.client(*running)
     for i in range(250):  # the snapshot has the target too
