@@ -3,7 +3,6 @@ twice, and clients of other servers notice nothing."""
 import os
 import random
 import re
-import shutil
 import signal
 import threading
 import time
