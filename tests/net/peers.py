@@ -11,9 +11,10 @@ import struct
 import subprocess
 import sys
 
-from ensemble import TIMEOUT_S, eventually, main
+from ensemble import TIMEOUT_S, eventually, main, own_host
 from members import Picture, Up
-from places import free_ports
+from patience import LATE, Late
+from places import PORTS_OF_A_HOST, free_ports
 
 CONCLAVE = os.environ["CONCLAVE"]
 ENTRIES = int(os.environ.get("ENTRIES", "60"))  # of each lock; 200 and more by hand
@@ -51,16 +52,19 @@ def algorithms(kind):
     return found
 
 
+ports = itertools.cycle(PORTS_OF_A_HOST)  # each group has its own
+
+
 class Group:
     """A list of peers, and processes of it."""
 
-    def __init__(self, directory, algorithm, processes=5, options=(), host=lambda n: "127.0.0.1", prefix=lambda n: ()):
+    def __init__(self, directory, algorithm, processes=5, options=(), host=lambda n: own_host(), prefix=lambda n: ()):
         self.directory, self.algorithm = f"{directory}/{os.path.basename(algorithm)}", algorithm
         self.options = [*SLOW.get(algorithm, []), *options]
         self.servers = SERVERS.get(algorithm, 0)
         self.numbers = range(1, processes + self.servers + 1)
         os.makedirs(self.directory, exist_ok=True)
-        self.ports = dict(zip(self.numbers, itertools.count(free_ports(len(self.numbers)))))
+        self.ports = {n: next(ports) for n in self.numbers}
         with open(f"{self.directory}/peers.conf", "w", encoding="utf-8") as file:
             file.writelines(f"{n} {host(n)}:{self.ports[n]}\n" for n in self.numbers)
             file.write(EDGES.get(algorithm, ""))
@@ -95,6 +99,8 @@ class Group:
     def wait(self):
         for number, process in self.running.items():
             code = process.wait(TIMEOUT_S)
+            if code == LATE:
+                raise Late(f"{self.algorithm}: peer {number} waits")
             assert code == 0, f"{self.algorithm}: peer {number} ended with {code}: {self.said(number, 'err')}"
         self.running = {}
 
@@ -288,7 +294,7 @@ def records_are_replayed(directory):
 
 # Goes on when another is inside as well.
 TOGETHER = """touch inside.$CONCLAVE_PEER
-for i in $(seq 3000); do [ "$(ls inside.* | wc -l)" = 2 ] && exit 0; sleep 0.02; done; exit 1"""
+for i in $(seq $((50 * ${PATIENCE:-120}))); do [ "$(ls inside.* | wc -l)" = 2 ] && exit 0; sleep 0.02; done; exit 75"""
 
 
 def two_inside_are_seen(directory):
@@ -318,7 +324,7 @@ def two_inside_are_seen(directory):
 
 
 HOLD = """touch in.$CONCLAVE_PEER
-for i in $(seq 6000); do [ -e go.$CONCLAVE_PEER ] && exit 0; sleep 0.02; done; exit 1"""
+for i in $(seq $((50 * ${PATIENCE:-120}))); do [ -e go.$CONCLAVE_PEER ] && exit 0; sleep 0.02; done; exit 75"""
 
 
 def killed_after_it_agreed(directory, amnesia):
@@ -612,7 +618,7 @@ def strangers(directory):
     assert os.stat(f"{group.directory}/peers.conf.key").st_mode & 0o777 == 0o600
     # The third of another list, at the same addresses, with another key and then with the same.
     with open(f"{other.directory}/peers.conf", "w", encoding="utf-8") as file:
-        file.writelines(f"{n} 127.0.0.1:{group.ports[n]} weight={n}\n" for n in group.numbers)
+        file.writelines(f"{n} {own_host()}:{group.ports[n]} weight={n}\n" for n in group.numbers)
     other.start(3, "serve")
     eventually(lambda: "different keys; give both the same --key" in group.said(1, "err"), "a wrong key is logged")
     other.kill(3)
@@ -623,7 +629,7 @@ def strangers(directory):
     eventually(lambda: "different groups" in group.said(1, "err"), "another group is logged")
     other.kill(3)
     for port in (group.ports[1], group.ports[2]):  # no TLS at all
-        with socket.create_connection(("127.0.0.1", port)) as stranger:
+        with socket.create_connection((own_host(), port), timeout=TIMEOUT_S) as stranger:
             stranger.sendall(struct.pack("<QQQ", 1, 2, 3) * 1000)
     assert counted(group) == 0
     assert "server" not in group.said(1, "err") and "ensemble" not in group.said(1, "err"), group.said(1, "err")

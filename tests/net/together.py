@@ -324,7 +324,7 @@ def refused(address, session, password):
 
 def resumed(client, member, timeout=raw.SESSION_MS):
     """The session of that client, through that server."""
-    again = raw.Client(member.address, timeout, client.session, client.password, client.zxid)
+    again = connect(member.address, timeout, client.session, client.password, client.zxid)
     assert again.session == client.session and again.password == client.password
     return again
 

@@ -15,6 +15,7 @@ import threading
 
 sys.path.insert(0, os.path.dirname(__file__))
 from patience import TIMEOUT_S, crashes, eventually, joined, judged, serves  # noqa: E402
+from places import free_ports  # noqa: E402
 
 CONCLAVE, WORK = os.environ["CONCLAVE"], os.environ["WORK"]
 server = None  # host:port
@@ -25,12 +26,6 @@ def start(*command, **options):
     process = subprocess.Popen(command, **options)
     started.append(process)
     return process
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Fence:
@@ -101,7 +96,7 @@ class Redis:
 
 
 def start_redis(*options):
-    port = free_port()
+    port = free_ports(1)
     start("redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
           "--dir", WORK, *options, stdout=subprocess.DEVNULL)
 
@@ -219,7 +214,7 @@ def test_unreachable():
     """Without a server the newest token so far decides; with --strict nobody writes."""
     global server
     redis = start_redis()
-    there, server = server, f"127.0.0.1:{free_port()}"
+    there, server = server, f"127.0.0.1:{free_ports(1)}"
     fence = Fence(f"redis://127.0.0.1:{redis}")
     strict = Fence(f"redis://127.0.0.1:{redis}", "--strict")
     server = there

@@ -175,12 +175,12 @@ def kazoo_goes_on(address):
 
 def others_come(address):
     """What was freed is counted now and then."""
-    for _ in range(10 * TIMEOUT_S):
+    def come():
         try:
-            return raw.Client(address).exists("/full/0-1")
+            return [raw.Client(address).exists("/full/0-1")]
         except raw.Lost:
-            time.sleep(0.1)
-    return False
+            return None
+    return eventually(come, "another client is accepted", pause_s=0.1)[0]
 
 
 def last_of_it(pid, address, limit):
