@@ -341,6 +341,7 @@ class Store(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def do_GET(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))  # or it would be the next request
         self.seen.append(("GET", self.path))
         self.answer(200, self.values.get(self.path, b""))
 
