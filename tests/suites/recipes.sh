@@ -222,7 +222,7 @@ restarts() {
 later() {
     local at=$WORK/later.${#waiting[@]}
     waiting+=("$1")
-    { if "${@:2}" >"$at" 2>&1; then echo 0 >"$at.status"; else echo 1 >"$at.status"; fi; } &
+    { "${@:2}" >"$at" 2>&1; echo $? >"$at.status"; } &
     running+=($!)
 }
 report() { cat "$WORK/later.$1"; return "$(cat "$WORK/later.$1.status")"; }
