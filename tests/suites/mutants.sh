@@ -134,8 +134,14 @@ if [ -n "$ONLY" ]; then
     while IFS= read -r line; do ! is_wanted "${line%%$'\t'*}" || printf '%s\n' "$line"; done <"$WORK/resolved" >"$WORK/wanted_ones"
     mv "$WORK/wanted_ones" "$WORK/resolved"
 fi
+# Chosen by their names, so that it is the same ones whatever is added.
 M=${M:-} awk -F '\t' -v every="${MUTANTS_EVERY:-1}" -v from="${MUTANTS_FROM:-0}" '
-    NR % every == from % every && (ENVIRON["M"] == "" || index($1, ENVIRON["M"]))' "$WORK/resolved" >"$WORK/chosen"
+    BEGIN { for (i = 32; i < 127; i++) code[sprintf("%c", i)] = i }
+    function number_of(name,    i, number) {
+        for (i = 1; i <= length(name); i++) number = (number * 31 + code[substr(name, i, 1)]) % 1000003
+        return number
+    }
+    number_of($1) % every == from % every && (ENVIRON["M"] == "" || index($1, ENVIRON["M"]))' "$WORK/resolved" >"$WORK/chosen"
 [ -s "$WORK/chosen" ] || { echo "no mutant has '$M' in its name"; exit 1; }
 { grep -E "$slow" "$WORK/chosen"; grep -vE "$slow" "$WORK/chosen"; } |
     nl -ba -w1 -s"$(printf '\t')" >"$WORK/all"
