@@ -23,13 +23,7 @@
 #include <unistd.h>
 
 #include "conclave.h"
-
-/* $PATIENCE seconds, as in the suites. */
-static inline int32_t patience_ms(void) {
-    const char *seconds = getenv("PATIENCE");
-    return (seconds ? atoi(seconds) : 120) * 1000;
-}
-#define PATIENCE_MS patience_ms()
+#include "patience.h"
 
 /* $CONCLAVE, or the program that was built beside this test. */
 static inline void name_program(void) {

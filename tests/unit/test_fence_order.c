@@ -11,8 +11,7 @@
 
 #include "fence/proxy.h"
 #include "file_help.h"
-
-enum { PATIENCE_S = 120 };
+#include "patience.h"
 
 struct scene {
     struct place place;
@@ -44,7 +43,7 @@ static void start_with(struct scene *scene, const struct fence_protocol *protoco
                                       .lock_count = protocol == &fence_redis ? 2 : 1,
                                       .root = "/locks",
                                       .state = scene->state,
-                                      .patience_ms = PATIENCE_S * 1000};
+                                      .patience_ms = PATIENCE_MS};
     int pipe_[2];
     char line[200] = "";
     place_open(&scene->place);
@@ -57,7 +56,7 @@ static void start_with(struct scene *scene, const struct fence_protocol *protoco
         dup2(pipe_[1], STDOUT_FILENO);
         freopen("/dev/null", "w", stderr);
         close(scene->listener);
-        alarm(4 * PATIENCE_S);
+        alarm(4 * PATIENCE_MS / 1000);
         if (files) setrlimit(RLIMIT_NOFILE, &(struct rlimit){files, files});
         _exit(fence_run(&settings));
     }
@@ -83,7 +82,7 @@ static void stop(struct scene *scene) {
 }
 
 static void be_patient(int socket_) {
-    struct timeval patience = {.tv_sec = PATIENCE_S};
+    struct timeval patience = {.tv_sec = PATIENCE_MS / 1000};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
 }
 
@@ -98,7 +97,7 @@ static int connect_to(const struct scene *scene) {
 
 static int accept_from(const struct scene *scene) {
     struct pollfd ready = {.fd = scene->listener, .events = POLLIN};
-    assert_int_equal(poll(&ready, 1, PATIENCE_S * 1000), 1);
+    assert_int_equal(poll(&ready, 1, PATIENCE_MS), 1);
     int socket_ = accept(scene->listener, NULL, NULL);
     be_patient(socket_);
     return socket_;

@@ -6,11 +6,12 @@
 #include <time.h>
 
 #include "file_help.h"
+#include "patience.h"
 #include "service/ensemble/codec.h"
 #include "service/ensemble/internal.h"
 #include "service/store/data.h"
 
-enum { ENSEMBLE = 77, SELF = 1, MEMBER = 2, STRANGER = 3, TIMEOUT_S = 120, ATTEMPTS = 20 };
+enum { ENSEMBLE = 77, SELF = 1, MEMBER = 2, STRANGER = 3, ATTEMPTS = 20 };
 
 static uv_loop_t loop;
 static uv_timer_t tick; /* so that the loop never waits for long */
@@ -25,7 +26,7 @@ static time_t now_s(void) {
 
 #define WAIT(CONDITION)                                                                            \
     for (time_t begun_ = now_s(); !(CONDITION);) {                                                 \
-        if (now_s() - begun_ > TIMEOUT_S) fail_msg("not in time: %s", #CONDITION);                 \
+        if (now_s() - begun_ > PATIENCE_MS / 1000) fail_msg("not in time: %s", #CONDITION);        \
         uv_run(&loop, UV_RUN_ONCE);                                                                \
     }
 

@@ -14,9 +14,10 @@
 #include "base/crc32c.h"
 #include "base/logger.h"
 #include "file_help.h"
+#include "patience.h"
 #include "wire/net/link.h"
 
-enum { ENSEMBLE = 77, TIMEOUT_MS = 120000, HELLO = 48, HEADER = 12 };
+enum { ENSEMBLE = 77, HELLO = 48, HEADER = 12 };
 
 /* ---- One loop, and what is said ---- */
 
@@ -41,7 +42,7 @@ static uint64_t now_ms(void) {
 
 #define WAIT(CONDITION)                                                                            \
     for (uint64_t begun_ = now_ms(); !(CONDITION);) {                                              \
-        if (now_ms() - begun_ > TIMEOUT_MS) fail_msg("not in time: %s\n%s", #CONDITION, said);     \
+        if (now_ms() - begun_ > PATIENCE_MS) fail_msg("not in time: %s\n%s", #CONDITION, said);    \
         uv_run(&loop, UV_RUN_ONCE);                                                                \
     }
 
@@ -323,7 +324,7 @@ static void put(int raw, const void *bytes, size_t size) {
         ssize_t sent = send(raw, at, size, MSG_NOSIGNAL);
         if (sent > 0) at += sent, size -= (size_t)sent;
         assert_true(sent > 0 || errno == EAGAIN);
-        assert_true(now_ms() - begun < TIMEOUT_MS);
+        assert_true(now_ms() - begun < PATIENCE_MS);
         uv_run(&loop, UV_RUN_NOWAIT);
     }
 }
@@ -335,7 +336,7 @@ static size_t get(int raw, void *to, size_t room) {
         ssize_t received = recv(raw, (char *)to + size, room - size, 0);
         if (received == 0 || (received < 0 && errno != EAGAIN)) break;
         if (received > 0) size += (size_t)received;
-        if (now_ms() - begun > TIMEOUT_MS) fail_msg("nothing came\n%s", said);
+        if (now_ms() - begun > PATIENCE_MS) fail_msg("nothing came\n%s", said);
         uv_run(&loop, UV_RUN_NOWAIT);
     }
     return size;
@@ -440,7 +441,7 @@ static void frames_between(struct tls *one, struct tls *two) {
     WAIT(a.frames == 1);
     assert_int_equal(a.last_from, 2);
     struct link_status ours = link_status(a.links, 2), theirs = link_status(b.links, 1);
-    assert_true(ours.up && ours.incoming && ours.up_ms < TIMEOUT_MS);
+    assert_true(ours.up && ours.incoming && ours.up_ms < PATIENCE_MS);
     assert_int_equal(ours.bytes_out, sent);
     assert_int_equal(ours.bytes_in, HEADER + 4);
     assert_int_equal(theirs.bytes_in, sent);
@@ -583,7 +584,7 @@ static bool openssl_gets_in(SSL_CTX *context, const struct end *to) {
     SSL_set_fd(ssl, raw);
     SSL_set_connect_state(ssl);
     bool written = false;
-    for (uint64_t begun = now_ms(); now_ms() - begun < TIMEOUT_MS;) {
+    for (uint64_t begun = now_ms(); now_ms() - begun < PATIENCE_MS;) {
         if (!written) written = SSL_write(ssl, &h, sizeof h) == sizeof h;
         result = SSL_read(ssl, &answer, sizeof answer);
         int error = SSL_get_error(ssl, result);
@@ -1365,7 +1366,7 @@ static void test_peer_does_not_read(void **state) {
     for (uint64_t begun = now_ms(); got < sent;) {
         ssize_t received = recv(raw, sink, sizeof sink, 0);
         if (received > 0) got += (size_t)received;
-        assert_true(received != 0 && now_ms() - begun < TIMEOUT_MS);
+        assert_true(received != 0 && now_ms() - begun < PATIENCE_MS);
         uv_run(&loop, UV_RUN_NOWAIT);
     }
     WAIT(a.drained == 1);

@@ -8,9 +8,10 @@
 #include "base/crc32c.h"
 #include "base/logger.h"
 #include "file_help.h"
+#include "patience.h"
 #include "wire/net/link.h"
 
-enum { TIMEOUT_MS = 120000, SILENCE_MS = 40, MORE = 1u << 31, LAST = 1 << 30 };
+enum { SILENCE_MS = 40, MORE = 1u << 31, LAST = 1 << 30 };
 
 /* ---- The system's account ---- */
 
@@ -44,7 +45,7 @@ static void relay(void);
 
 #define WAIT(CONDITION)                                                                            \
     for (uint64_t begun_ = now_ms(); !(CONDITION); relay()) {                                      \
-        if (now_ms() - begun_ > TIMEOUT_MS) fail_msg("not in time: %s", #CONDITION);               \
+        if (now_ms() - begun_ > PATIENCE_MS) fail_msg("not in time: %s", #CONDITION);              \
         uv_run(&loop, UV_RUN_ONCE);                                                                \
     }
 
