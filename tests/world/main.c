@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -184,6 +185,7 @@ _Noreturn static void be_child(const struct batch *batch, uint64_t seed, int to)
     }
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
+    setpgid(0, 0);
     alarm(SEED_TIMEOUT_S);
     struct outcome outcome = run_seed(r, seed, batch->root);
     fflush(stdout);
@@ -198,6 +200,7 @@ static void begin(struct batch *batch) {
     pid_t process = __real_fork();
     if (process < 0) abort();
     if (process == 0) be_child(batch, seed, ends[1]);
+    setpgid(process, process); /* whoever is first */
     close(ends[1]);
     batch->job[batch->running++] = (struct job){process, seed, ends[0]};
 }
@@ -262,9 +265,11 @@ static void wait_for_one(struct batch *batch) {
     }
 }
 
+/* With the processes in which its servers write snapshots: they would go on writing. */
 static void end_others(struct batch *batch) {
-    for (unsigned i = 0; i < batch->running; i++) kill(batch->job[i].process, SIGKILL);
-    for (unsigned i = 0; i < batch->running; i++) waitpid(batch->job[i].process, NULL, 0);
+    for (unsigned i = 0; i < batch->running; i++) kill(-batch->job[i].process, SIGKILL);
+    while (waitpid(-1, NULL, 0) > 0 || errno == EINTR) {
+    }
 }
 
 static double seconds(void) {
@@ -293,6 +298,7 @@ static int run_batch(const struct request *request) {
     }
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
     while (!interrupted && (batch.next <= request->last || batch.running)) {
         if (request->stop && batch.failed) break;
         if (batch.next <= request->last && batch.running < request->jobs)
