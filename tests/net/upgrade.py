@@ -10,6 +10,7 @@ from failures import Creator, Reconnecting, check_reconnecting, expect_same, syn
 from history import Load
 from members import command, http
 
+from patience import crashes
 import raw
 
 OLD, NEW = "old", "new"
@@ -56,6 +57,8 @@ def prepare(directory, ages, *options):
     ensemble = Ensemble(directory, count=len(ages), options=options, kind=Upgradable)
     for member, age in zip(ensemble.members, ages):
         member.become(age)
+    # Where two lead, whoever waits for one that all follow is not only late.
+    crashes.append(lambda: next((f"leaders {found} of term {term}" for term, found in leaders(ensemble).items() if len(found) > 1), None))
     return ensemble.start()
 
 
@@ -83,14 +86,20 @@ def expect_versions(ensemble):
                    f"versions {want} of the links of server {member.number}; {member.link_versions()}")
 
 
-def expect_one_leader_per_term(ensemble):
-    leaders = {}
+def leaders(ensemble):
+    """Of each term, by the logs of all."""
+    found = {}
     for member in ensemble.members:
         with open(member.errors, errors="replace") as file:
             for leader, term in re.findall(LEADERS, file.read()):
-                leaders.setdefault(term, set()).add(leader)
-    assert len(leaders) > 1, leaders
-    assert all(len(found) == 1 for found in leaders.values()), leaders
+                found.setdefault(term, set()).add(leader)
+    return found
+
+
+def expect_one_leader_per_term(ensemble):
+    found = leaders(ensemble)
+    assert len(found) > 1, found
+    assert all(len(one) == 1 for one in found.values()), found
 
 
 class Work:

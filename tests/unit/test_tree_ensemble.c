@@ -214,6 +214,27 @@ static void a_version_is_the_one_that_clients_know(void **state) {
     closed(&w);
 }
 
+/* A server of an older version takes the line for a part of the list: in entries that it appends
+ * when it leads, and in its tree. */
+static void what_an_older_server_made_of_a_version(void **state) {
+    static const char list[] = "server.1=a:1:2";
+    static const char kept[] = "version=0000000300000001\nserver.1=a:1:2";
+    struct world w = opened();
+    unsigned char bytes[256];
+    struct tree_members read, entry = {.text = zk_text_of(kept), .version = (4LL << 32) + 1};
+    (void)state;
+    tree_store_members(bytes, &entry);
+    assert_true(tree_read_members(zk_in_of(bytes, tree_members_size(&entry)), &read));
+    assert_int_equal(read.version, (4LL << 32) + 1);
+    assert_true(zk_text_equal(read.text, zk_text_of(list)));
+    tree_configure(&w.tree, zxid_in(&w, TERM), &(struct tree_members){.text = zk_text_of(kept)});
+    assert_string_equal(config_of(&w),
+                        "version=0000000300000001\nserver.1=a:1:2\nversion=500000001");
+    assert_true(zk_text_equal(tree_members_text(&w.tree), zk_text_of(list)));
+    assert_int_equal(tree_members_version(&w.tree), (5LL << 32) + 1);
+    closed(&w);
+}
+
 /* ---- Snapshots ---- */
 
 struct kept {
@@ -355,6 +376,7 @@ int main(void) {
         cmocka_unit_test(a_servers_own_request_owns_no_node),
         cmocka_unit_test(members_can_be_read),
         cmocka_unit_test(a_version_is_the_one_that_clients_know),
+        cmocka_unit_test(what_an_older_server_made_of_a_version),
         cmocka_unit_test(permission_is_asked_for_last),
         cmocka_unit_test(a_snapshot_has_sequence_numbers_and_servers),
         cmocka_unit_test(the_target_of_a_change_is_a_part_of_the_tree),

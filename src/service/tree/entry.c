@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "service/tree/tree.h"
+#include "service/tree/internal.h"
 
 size_t tree_entry_size(const struct tree_entry *entry) {
     return sizeof entry->time + sizeof entry->incarnation + sizeof entry->sequence +
@@ -60,16 +60,22 @@ void tree_store_members(unsigned char *to, const struct tree_members *members) {
     if (members->text.size) memcpy(to, members->text.at, (size_t)members->text.size);
 }
 
+int64_t tree_take_versions(struct zk_text *text) {
+    int64_t first = 0;
+    for (; text->size >= VERSION_SIZE; text->at += VERSION_SIZE, text->size -= VERSION_SIZE) {
+        char line[VERSION_SIZE + 1] = "", again[VERSION_SIZE + 1];
+        memcpy(line, text->at, VERSION_SIZE);
+        unsigned long long number = strtoull(line + strcspn(line, "=") + (*line != 0), NULL, 16);
+        snprintf(again, sizeof again, VERSION_LINE, number);
+        if (!number || strcmp(line, again) != 0) break;
+        if (!first) first = (int64_t)number;
+    }
+    return first;
+}
+
 bool tree_read_members(struct zk_in in, struct tree_members *members) {
-    char line[VERSION_SIZE + 1] = "", again[VERSION_SIZE + 1];
     if (!zk_read_i64(&in, &members->time) || zk_left(&in) > INT32_MAX) return false;
     members->text = (struct zk_text){(const char *)in.at, (int32_t)zk_left(&in)};
-    if (zk_left(&in) >= VERSION_SIZE) memcpy(line, in.at, VERSION_SIZE);
-    members->version = (int64_t)strtoull(line + strcspn(line, "=") + (*line != 0), NULL, 16);
-    snprintf(again, sizeof again, VERSION_LINE, (unsigned long long)members->version);
-    if (!*line || strcmp(line, again) != 0) members->version = 0;
-    if (!members->version) return true;
-    members->text.at += VERSION_SIZE;
-    members->text.size -= VERSION_SIZE;
+    members->version = tree_take_versions(&members->text);
     return true;
 }

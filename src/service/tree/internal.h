@@ -77,4 +77,9 @@ bool totals_are_needed(const struct tree_entry *entry);
 
 #define TREE_RESERVE ((size_t)1 << 38) /* bytes of addresses for arrays by node_id */
 
+/* Takes the versions off the beginning of a list of members: the first of them, 0 for none.  A
+ * server of an older version takes such a line for a part of the list, so where it has led or
+ * written a snapshot there may be several. */
+int64_t tree_take_versions(struct zk_text *text);
+
 #endif

@@ -6,6 +6,8 @@
 #include "service/settings/member_list.h"
 #include "service/tree/internal.h"
 
+static const char VERSION[] = "\nversion=";
+
 void tree_forget_members(struct tree *tree) {
     struct zk_text path = zk_text_of("/zookeeper/config");
     node_id id = tree_find(tree, path);
@@ -16,23 +18,25 @@ void tree_forget_members(struct tree *tree) {
     tree_forget_events(tree);
 }
 
+static struct zk_text config_of(const struct tree *tree) {
+    return node_data(&tree->node[tree_find(tree, zk_text_of("/zookeeper/config"))]);
+}
+
 struct zk_text tree_members_text(const struct tree *tree) {
-    static const char version[] = "\nversion=";
-    node_id id = tree_find(tree, zk_text_of("/zookeeper/config"));
-    struct zk_text text = node_data(&tree->node[id]);
+    struct zk_text text = config_of(tree);
+    tree_take_versions(&text); /* in a snapshot of an older server there may be some */
     const char *end =
-        text.size > 0 ? memmem(text.at, (size_t)text.size, version, sizeof version - 1) : NULL;
+        text.size > 0 ? memmem(text.at, (size_t)text.size, VERSION, sizeof VERSION - 1) : NULL;
     return (struct zk_text){text.at, end ? (int32_t)(end - text.at) : 0};
 }
 
 int64_t tree_members_version(const struct tree *tree) {
-    struct zk_text text = tree_members_text(tree);
+    struct zk_text text = tree_members_text(tree), data = config_of(tree);
     char digits[17] = "";
     if (!text.size) return 0;
-    node_id id = tree_find(tree, zk_text_of("/zookeeper/config"));
-    struct zk_text data = node_data(&tree->node[id]);
-    size_t from = (size_t)text.size + strlen("\nversion="), left = (size_t)data.size - from;
-    memcpy(digits, data.at + from, left < sizeof digits ? left : sizeof digits - 1);
+    const char *from = text.at + text.size + sizeof VERSION - 1;
+    size_t left = (size_t)(data.at + data.size - from);
+    memcpy(digits, from, left < sizeof digits ? left : sizeof digits - 1);
     return (int64_t)strtoull(digits, NULL, 16);
 }
 
