@@ -126,6 +126,8 @@ def reconfig(client, joining=None, leaving=None, members=None, version=-1):
     try:
         error, body = client.call(RECONFIG, text(joining) + text(leaving) + text(members) + struct.pack(">q", version))
     except raw.Lost as lost:
+        if isinstance(lost.__cause__, TimeoutError):
+            raise  # it is late, not refused
         return f"lost: {lost}", []
     return error, lines_of(raw.read_buffer(body)[0])[0] if not error else []
 
