@@ -114,7 +114,7 @@ files() {
         serve --set ssl.keyStore.password=sesame
     check "a password from a file" starts "" serve_with localhost.pem locked.key --tls-password-file "$WORK/password"
     member() { # of an ensemble whose other member is not there
-        serve_with localhost.pem localhost.key --id 1 --ensemble 1=127.0.0.1:$(/usr/bin/python3 tests/wire/places.py 1 anywhere),2=127.0.0.1:1 \
+        serve_with localhost.pem localhost.key --id 1 --ensemble "1=127.0.0.1:$(/usr/bin/python3 tests/wire/places.py 1 anywhere),2=127.0.0.1:1" \
             --peer-tls-ca "$mine/ca.pem" --peer-tls-cert "$mine/localhost.pem" --peer-tls-key "$mine/locked.key" --data "$WORK/member" \
             --log-level error --set "$1"
     }
