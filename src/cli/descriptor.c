@@ -15,9 +15,9 @@
 #include "cli/family.h"
 #include "cli/proc.h"
 
-static struct flock one_byte(const struct descriptor *descriptor, short type) {
+static struct flock bytes(const struct descriptor *descriptor, off_t count) {
     return (struct flock){
-        .l_type = type, .l_whence = SEEK_SET, .l_start = descriptor->byte, .l_len = 1};
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = descriptor->byte, .l_len = count};
 }
 
 const char *descriptor_mark(struct descriptor *descriptor, int number) {
@@ -28,7 +28,7 @@ const char *descriptor_mark(struct descriptor *descriptor, int number) {
     if (getrandom(&byte, sizeof byte, 0) != sizeof byte) return strerror(errno);
     *descriptor = (struct descriptor){.number = number, .byte = (int64_t)(byte >> 2)};
     descriptor->again = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    struct flock lock = one_byte(descriptor, F_WRLCK);
+    struct flock lock = bytes(descriptor, 1);
     if (descriptor->again < 0 || fcntl(number, F_OFD_SETLK, &lock) != 0)
         return "it must be open for writing; 'exec 9>/dev/null' opens one";
     return NULL;
@@ -36,7 +36,7 @@ const char *descriptor_mark(struct descriptor *descriptor, int number) {
 
 static void *wait_for_close(void *arg) {
     struct descriptor *descriptor = arg;
-    struct flock lock = one_byte(descriptor, F_WRLCK);
+    struct flock lock = bytes(descriptor, 2); /* not the mark: keeper and front are no users */
     while (fcntl(descriptor->again, F_OFD_SETLKW, &lock) != 0)
         if (errno != EINTR) poll(NULL, 0, 100); /* not closed for all we know */
     atomic_store(&descriptor->closed, 1);

@@ -191,7 +191,7 @@ def health(directory):
 
 def keep_running(directory):
     """Losing the lead is a signal."""
-    trap = 'trap "echo lost; cat $CONCLAVE_TOKEN_FILE" USR1; trap "echo leads; cat $CONCLAVE_TOKEN_FILE; echo" USR2; ' \
+    trap = 'trap "cat $CONCLAVE_TOKEN_FILE; echo lost" USR1; trap "echo leads; cat $CONCLAVE_TOKEN_FILE; echo" USR2; ' \
         'echo ready; while :; do sleep 0.05; done'
     with Site(directory) as site:
         first = elect(site, "--keep-running", "--label", "first", "--", "sh", "-c", trap)

@@ -352,15 +352,18 @@ def descriptor(directory):
         done = subprocess.run(["bash", "-c", two], env=site.environment, capture_output=True, text=True, check=False,
                               timeout=TIMEOUT_S)
         assert done.returncode == 0 and int(done.stdout) > 0, done
+        name = os.path.basename(directory)  # one that no other test on this machine has
+        words = f"lock\0{name}\0--fd"
         for pause in (lambda keeper: site.server.pause(), kill, lambda keeper: kill(keeper, signal.SIGSTOP)):
-            hold = f"exec 9>/dev/null; {CONCLAVE} lock z --fd 9 --ttl {TTL} --grace 200ms; trap '' TERM; " \
+            hold = f"exec 9>/dev/null; {CONCLAVE} lock {name} --fd 9 --ttl {TTL} --grace 200ms; trap '' TERM; " \
                 "echo held; sleep 3600; echo alive"
             shell = subprocess.Popen(["sh", "-c", hold], env=site.environment, text=True, stdout=subprocess.PIPE)
             assert shell.stdout.readline() == "held\n"
-            pause(next(pid for pid in processes_with("lock\0z\0--fd") if is_keeper(pid)))
+            pause(next(pid for pid in processes_with(words) if is_keeper(pid)))
             assert shell.wait() == -9 and shell.stdout.read() == ""
             site.server.go_on()
-            site.expect(0, "lock", "z", "--", "true")
+            site.expect(0, "lock", name, "--", "true")
+            eventually(lambda: not processes_with(words), "who kept the lock, and who watched, have ended")
 
 
 def processes_with(words):
