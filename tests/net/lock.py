@@ -195,8 +195,10 @@ def reused_number(directory):
     if subprocess.run([*space, "sh", "-c", f"echo 100 >{last}"], capture_output=True, check=False).returncode != 0:
         return  # not allowed here
     # The shell's child has a child of its own, whose number is free when it has ended.
-    before = f"sh -c 'sleep 0.1 & echo $! >{directory}/number.new; wait; mv {directory}/number.new {directory}/number; sleep 3600' &"
-    body = f"""while test ! -e {directory}/number; do sleep 0.01; done
+    before = f"""sh -c '(until test -e {directory}/started; do sleep 0.01; done) & echo $! >{directory}/number.new; wait
+        mv {directory}/number.new {directory}/number; sleep 3600' &"""
+    body = f"""touch {directory}/started
+        while test ! -e {directory}/number; do sleep 0.01; done
         number=$(cat {directory}/number)
         until sleep 3600 & test $! -eq $number; do kill $!; wait $!; echo $((number - 1)) >{last}; done
         echo same; wait"""

@@ -186,6 +186,36 @@ static void no_bound_of_a_check_hides_a_violation(void **state) {
     assert_true(hidden > 100); /* else the bounds bound nothing */
 }
 
+/* A timer that could only fire late, were there another timeout: a message would stop it first. */
+static void no_bound_of_timers_hides_a_late_one(void **state) {
+    struct rng rng;
+    unsigned hidden = 0;
+    (void)state;
+    rng_seed(&rng, 18);
+    for (size_t i = 0; i < catalogue_count; i++) {
+        static struct drawn drawn;
+        struct check_search search = {.memory = MEMORY, .threads = 1, .keep_going = true};
+        struct check_result all, some;
+        if (!catalogue[i]->timers) continue;
+        draw_model(&drawn, catalogue[i], &rng);
+        struct check_model *model = &drawn.model;
+        model->crashes = model->losses = model->suspicions = model->amnesia = 0;
+        model->late = model->timeouts = model->entries = 1;
+        if (!check_refuse(model, &search)) {
+            assert_int_equal(check_run(model, &search, &all), 0);
+            model->timeouts = 0;
+            assert_int_equal(check_run(model, &search, &some), 0);
+            assert_no_false_verdict(model, &search, &all, &some);
+            for (int p = 0; p < PROPERTIES_MAX; p++)
+                hidden += all.verdict[p] == VIOLATED && some.verdict[p] == UNKNOWN;
+            check_free(&all);
+            check_free(&some);
+        }
+        drawn_free(&drawn);
+    }
+    assert_true(hidden > 0);
+}
+
 /* ---- The simulator ---- */
 
 static void draw_faults(struct sim_config *config, struct rng *rng) {
@@ -310,6 +340,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(contradictions_are_seen),
         cmocka_unit_test(no_bound_of_a_check_hides_a_violation),
+        cmocka_unit_test(no_bound_of_timers_hides_a_late_one),
         cmocka_unit_test(no_end_of_a_run_hides_a_violation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
