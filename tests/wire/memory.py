@@ -32,15 +32,34 @@ def resident(pid, name="VmRSS"):
         return int(next(line for line in status if line.startswith(name)).split()[1]) * 1024
 
 
-def fill(client, base):
-    """Creates nodes in batches until one is refused; returns how many are there."""
-    for batch in range(1000):
-        nodes = [(raw.CREATE, create_record(f"{base}/{batch}-{i}", b"x" * 1000)) for i in range(BATCH)]
-        error, _ = client.call(raw.MULTI, raw.multi_record(nodes))
-        if error:
-            assert error == SYSTEM_ERROR, error
-            return batch
-    raise AssertionError("it takes everything")
+class Full:
+    """A server that has as many nodes as fit."""
+
+    def __init__(self, client):
+        self.client = client
+        self.batches = 0
+        assert client.create("/full") == 0
+
+    def fill(self):
+        """Creates nodes in batches until one is refused."""
+        for batch in range(self.batches, 1000):
+            nodes = [(raw.CREATE, create_record(f"/full/{batch}-{i}", b"x" * 1000)) for i in range(BATCH)]
+            error, _ = self.client.call(raw.MULTI, raw.multi_record(nodes))
+            if error:
+                assert error == SYSTEM_ERROR, error
+                return
+            self.batches += 1
+        raise AssertionError("it takes everything")
+
+    def refuses(self, request):
+        """What is free is counted now and then, so one request may find room where another found none: it is filled
+        too, until this one is refused.  request(N) is whether the Nth of them is, which names nothing of an earlier
+        one's."""
+        for number in range(100):
+            self.fill()
+            if request(number):
+                return
+        raise AssertionError("it is full for others only")
 
 
 def add_watch(client, path):
@@ -154,19 +173,25 @@ def long_answers(pid, address, limit):
         assert client.call(raw.DELETE, delete_record(name))[0] == 0
 
 
-def kazoo_goes_on(address):
+def kazoo_goes_on(address, full):
     """Some clients end for an error that they do not know."""
     client = KazooClient(address, timeout=TIMEOUT_S)
     client.start(timeout=TIMEOUT_S)
-    transaction = client.transaction()
-    transaction.create("/kazoo")
-    for refused in (lambda: client.create("/kazoo"), lambda: client.set("/full", b"x"), transaction.commit,
-                    lambda: client.get("/full", watch=print)):
-        try:
-            answer = refused()
-        except SystemZookeeperError:
-            continue
-        assert any(isinstance(part, SystemZookeeperError) for part in answer), answer
+
+    def commit(number):
+        transaction = client.transaction()
+        transaction.create(f"/kazoo-in-transaction-{number}")
+        return transaction.commit()
+
+    for request in (lambda number: client.create(f"/kazoo-{number}"), lambda _: client.set("/full", b"x"), commit,
+                    lambda number: client.get(f"/full/1-{number}", watch=print)):
+        def is_refused(number, request=request):
+            try:
+                answer = request(number)
+            except SystemZookeeperError:
+                return True
+            return any(isinstance(part, SystemZookeeperError) for part in answer)
+        full.refuses(is_refused)
     assert client.get("/full/0-0")[0] == b"x" * 1000
     client.delete("/full/0-0")
     client.stop()
@@ -231,19 +256,20 @@ def main():
     too_many_watches(pid, address, int(mib) << 20)
     too_many_parts(pid, address, int(mib) << 20)
     long_answers(pid, address, int(mib) << 20)
-    assert client.create("/full") == 0
-    batches = fill(client, "/full")
-    assert batches > 10, batches
+    full = Full(client)
+    full.fill()
+    assert full.batches > 10, full.batches
     assert resident(pid) < int(mib) << 20, resident(pid)
-    assert client.create("/more", b"x") == SYSTEM_ERROR
-    assert client.set("/full", b"x") == SYSTEM_ERROR
-    assert add_watch(client, "/full") == SYSTEM_ERROR
+    full.refuses(lambda number: client.create(f"/more-{number}", b"x") == SYSTEM_ERROR)
+    full.refuses(lambda _: client.set("/full", b"x") == SYSTEM_ERROR)
+    full.refuses(lambda number: add_watch(client, f"/unwatched-{number}") == SYSTEM_ERROR)
     assert client.get("/full/0-0") == (b"x" * 1000, 0)
-    kazoo_goes_on(address)
+    kazoo_goes_on(address, full)
     assert raw.Client(address).exists("/full/0-1")  # others may come
-    assert client.create("/full/0-0") == SYSTEM_ERROR
+    full.refuses(lambda number: client.create(f"/yet-more-{number}") == SYSTEM_ERROR)
+    assert resident(pid) < int(mib) << 20, resident(pid)
     last_of_it(pid, address, int(mib) << 20)
-    for batch in range(batches):
+    for batch in range(full.batches):
         nodes = [(raw.DELETE, delete_record(f"/full/{batch}-{i}")) for i in range(not batch, BATCH)]
         assert client.call(raw.MULTI, raw.multi_record(nodes))[0] == 0
 
