@@ -15,7 +15,7 @@ def run(names, page, browser):
         with checks.judged(name[5:].replace("_", " ")):
             try:
                 test(page)
-            except Exception:
-                print("    ", browser.complaints(), flush=True)
+            except Exception as error:
+                error.add_note(str(browser.complaints()))
                 raise
     return checks.status()

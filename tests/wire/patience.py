@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 import traceback
@@ -139,7 +140,7 @@ class Checks:
             status = status_of(error)
             self.statuses.add(status)
             print("LATE" if status == LATE else "FAILED", name, flush=True)
-            traceback.print_exc(file=sys.stdout)
+            print(textwrap.indent(traceback.format_exc(), "    "), end="", flush=True)  # tests/run finds it by that
         finally:
             call_off()
 
