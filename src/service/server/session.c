@@ -202,7 +202,10 @@ void sessions_without_leader(struct server *s) {
             connection_end(s->connections.at[i]);
 }
 
+/* What the leader acknowledges of the report says that it is reached again, before the first
+ * session that begins now would be ended for the time in which it was not. */
 void sessions_with_leader(struct server *s) {
+    sessions_report(s);
     for (uint32_t i = 1; i <= s->connections.slots; i++)
         if (s->connections.at[i] && s->connections.at[i]->read_only)
             connection_end(s->connections.at[i]);
