@@ -9,12 +9,27 @@
 
 enum { ARENA_ALIGN = 64, ARENA_STEP_MIN = 1 << 16, ARENA_LARGE = 8 << 20 };
 
+static void *reserve_addresses(uint64_t bytes) {
+    return mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
+/* The address space may be limited (ulimit -v, a sanitizer): then others need a part of it, too. */
+static uint64_t part_of_addresses(uint64_t wanted) {
+    enum { OTHERS = 16 };
+    void *most;
+    while ((most = reserve_addresses(wanted)) == MAP_FAILED)
+        if ((wanted /= 2) < ARENA_STEP_MIN) return 0;
+    munmap(most, wanted);
+    return wanted / OTHERS;
+}
+
 int arena_open(struct arena *arena, uint64_t reserve) {
-    void *base;
-    while ((base = mmap(NULL, reserve, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1,
-                        0)) == MAP_FAILED) {
-        reserve /= 2; /* the address space may be limited (ulimit -v) */
+    void *base = reserve_addresses(reserve);
+    if (base == MAP_FAILED) {
+        reserve = part_of_addresses(reserve);
         if (reserve < ARENA_STEP_MIN) return -1;
+        base = reserve_addresses(reserve);
+        if (base == MAP_FAILED) return -1;
     }
     *arena = (struct arena){.base = base, .reserved = reserve};
     return 0;

@@ -120,7 +120,8 @@ check "words behind heal" says "nothing may follow" 2 c sim central --at '1ms he
 check "many runs of a scenario" says "are for one run" 2 c sim --scenario scenarios/central.scenario --runs 3
 check "two documents on one output" says "standard output" 2 c sim central --json --trace json --output -
 check "too many initiators" says "initiators:" 2 c sim bully --processes 3 --initiators 4
-[ -n "${SANITIZED:-}" ] || check "few addresses" bash -c 'ulimit -v 4000000; "$CONCLAVE" sim central >/dev/null'
+[ -n "${SANITIZED:-}" ] || check "few addresses" bash -c 'ulimit -v 1000000; "$CONCLAVE" sim central >/dev/null &&
+    "$CONCLAVE" check maekawa --entries 2 --jobs 2 >/dev/null'
 
 from_a_pipe() { cat scenarios/quorum-amnesia.scenario | "$CONCLAVE" sim --scenario /dev/stdin | grep -q 'all 3 expectations'; }
 check "scenario: from a pipe" from_a_pipe
