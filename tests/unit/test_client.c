@@ -352,7 +352,7 @@ static void test_unsent_waits_and_sent_is_lost(void **unused) {
 
 static void test_expires(void **unused) {
     struct proxy *proxy = proxy_open(server);
-    struct cv_client *client = open_for(proxy->address, 0, 6000), *other = open_at(server, 0);
+    struct cv_client *client = open_for(proxy->address, 0, 12000), *other = open_at(server, 0);
     struct seen seen = {0}, gone = {0};
     struct answer waiting = {0};
     struct cv_op op = cv_op_get("/expires/mine");
@@ -484,12 +484,17 @@ static void test_no_server(void **unused) {
     char text[500];
     (void)unused;
     struct cv_options options = {.servers = "127.0.0.1:1,localhost:1", .connect_timeout = 300};
-    assert_int_equal(cv_open(&client, &options), CV_NO_SERVER);
-    cv_explain(client, text, sizeof text);
-    assert_ptr_equal(strstr(text, "no server answers: "), text);
-    assert_non_null(strstr(text, "127.0.0.1:1 (connection refused)"));
-    assert_non_null(strstr(text, "localhost:1 (connection refused)"));
-    cv_close(client);
+    bool both = false; /* have refused: on a busy machine that may take longer */
+    for (; !both && options.connect_timeout < (int32_t)PATIENCE_MS; options.connect_timeout *= 10) {
+        assert_int_equal(cv_open(&client, &options), CV_NO_SERVER);
+        cv_explain(client, text, sizeof text);
+        assert_ptr_equal(strstr(text, "no server answers: "), text);
+        both = strstr(text, "127.0.0.1:1 (connection refused)") &&
+               strstr(text, "localhost:1 (connection refused)");
+        cv_close(client);
+    }
+    if (!both) fail_msg("%s", text);
+    options.connect_timeout = 300;
     options.session_timeout = 300;
     options.flags = CV_DO_NOT_WAIT;
     assert_int_equal(cv_open(&client, &options), CV_OK);

@@ -176,7 +176,7 @@ static void a_shorter_timeout_shortens_the_lease(void **unused) {
     assert_true(cv_session_deadline(client) > cv_now() + 100000);
     s->timeout = 6000;
     s->cut = true;
-    AWAIT(s->greetings == 2 && cv_state(client) == CV_CONNECTED);
+    AWAIT(s->greetings >= 2 && cv_state(client) == CV_CONNECTED);
     assert_int_equal(cv_session_timeout(client), 6000);
     assert_true(cv_session_deadline(client) <= cv_now() + 4000);
     cv_detach(client);
