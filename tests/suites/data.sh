@@ -20,7 +20,7 @@ serve() {
     AT=
     : >"$WORK/serve.out" # the output of the last server is not this one's
     "$CONCLAVE" serve --data "$directory" --listen 127.0.0.1:0 --set admin.enableServer=false --set "$super" \
-        --set extendedTypesEnabled=true "$@" >"$WORK/serve.out" 2>"$WORK/serve.err" </dev/null &
+        --set extendedTypesEnabled=true --set maxSessionTimeout=120000 "$@" >"$WORK/serve.out" 2>"$WORK/serve.err" </dev/null &
     PID=$!
     echo "$PID" >>"$WORK/pids"
     await serves_or_ended
@@ -30,6 +30,12 @@ serve() {
     return 1
 }
 end() { kill "$PID" && wait "$PID"; }
+# kill_it: when it returns, nothing is written any more.
+kill_it() {
+    kill -9 "$PID"
+    wait "$PID" 2>/dev/null
+    [ $? -eq 137 ]
+}
 
 # zookeeper DIR: a ZooKeeper server with many small files; sets AT and PID.
 zookeeper() {
@@ -37,7 +43,7 @@ zookeeper() {
     read -r address port < <(/usr/bin/python3 "$wire/places.py" 1)
     mkdir -p "$directory/data" "$directory/logs"
     printf '%s\n' "dataDir=$directory/data" "dataLogDir=$directory/logs" "clientPort=$port" \
-        "clientPortAddress=$address" tickTime=2000 maxClientCnxns=0 admin.enableServer=false forceSync=no \
+        "clientPortAddress=$address" tickTime=2000 maxSessionTimeout=120000 maxClientCnxns=0 admin.enableServer=false forceSync=no \
         extendedTypesEnabled=true preAllocSize=64 snapCount=300 globalOutstandingLimit=1000000 "$super" \
         >"$directory/zoo.cfg"
     java -Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xms32m -Xmx256m \
@@ -50,7 +56,7 @@ zookeeper() {
 }
 
 # ---- From a real server ----
-fill_zookeeper() { zookeeper "$WORK/zk" && tree fill "$AT" "$WORK/original.json" "$WORK/zk/data/version-2" && kill -9 "$PID"; }
+fill_zookeeper() { zookeeper "$WORK/zk" && tree fill "$AT" "$WORK/original.json" "$WORK/zk/data/version-2" && kill_it; }
 import() { c import --from-zookeeper "$1/data" --log-dir "$1/logs" --data "$2"; }
 newest() { # the newest snapshot, by its number
     (cd "$1" && for f in snapshot.*; do printf '%d %s\n' "0x${f#*.}" "$f"; done | sort -n | tail -1 | cut -d' ' -f2)
@@ -145,11 +151,11 @@ backups_agree() {
     bounded /usr/bin/python3 "$wire/data_tree.py" pairs "$AT" "$WORK/written" &
     writer=$!
     echo "$writer" >>"$WORK/pids"
-    await test -f "$WORK/written" || return 1
+    await test -f "$WORK/written" || return
     cp "$WORK/written" "$WORK/written.0"
     for i in $(seq 8); do
-        await further $((i - 1)) || return 1
-        [ "$i" -lt 4 ] || await a_snapshot_of "$WORK/busy" || return 1
+        await further $((i - 1)) || return
+        [ "$i" -lt 4 ] || await a_snapshot_of "$WORK/busy" || return
         cp "$WORK/written" "$WORK/written.$i"
         c backup "$WORK/busy.$i" --data "$WORK/busy" || return 1
     done
@@ -199,7 +205,7 @@ other_tree() { # what belongs to sessions stays, and what is above it
         tree dump "$AT" "$WORK/to.json" && tree alike "$WORK/original.json" "$WORK/to.json" /surplus &&
         jq -e '.nodes["/surplus/held/mine"]' "$WORK/to.json"
 }
-zookeeper_restored() { zookeeper "$WORK/zk2" && restores '^28[0-9][0-9] created' && is_restored && nothing_to_do && kill -9 "$PID"; }
+zookeeper_restored() { zookeeper "$WORK/zk2" && restores '^28[0-9][0-9] created' && is_restored && nothing_to_do && kill_it; }
 
 serve "$WORK/to"
 check "restore: a dry run" dry_run

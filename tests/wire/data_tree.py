@@ -23,6 +23,7 @@ import zkwire
 from patience import TIMEOUT_S, eventually, judged
 
 OPEN = [(31, "world", "anyone")]
+LASTING_MS = 110_000  # of sessions that nobody keeps alive: a busy machine takes long to fill and to read a tree
 SUPER = b"super:test"
 SNAPSHOTS = 12
 
@@ -209,9 +210,9 @@ def fill_sessions(c, at):
     c.call(*create("/here"))
     c.call(*create("/here/filler", b"e", flags=1))
     c.call(*create("/here/seq-", b"e", flags=3))
-    other = Client(at, timeout=25_000)
+    other = Client(at, timeout=LASTING_MS - 10_000)
     other.call(*create("/here/other", None, flags=1))
-    idle = Client(at, timeout=35_000)
+    idle = Client(at, timeout=LASTING_MS)
     ended = Client(at)
     ended.call(*create("/here/ended", b"e", flags=1))
     ended.call("closeSession", ())
@@ -219,7 +220,7 @@ def fill_sessions(c, at):
 
 
 def fill(at, file, directory):
-    c = Client(at)
+    c = Client(at, timeout=LASTING_MS + 10_000)
     fill_plain(c)
     fill_acls(c)
     fill_kinds(c)
@@ -269,7 +270,7 @@ def alike(a, b, *aside):
 
 
 def spoil(at):
-    c = Client(at)
+    c = Client(at, timeout=LASTING_MS)
     c.call("setData", ("/text", b"other", -1))
     c.call("setACL", ("/closed", OPEN, -1))
     c.call("delete", ("/closed/below", -1))
