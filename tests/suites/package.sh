@@ -1,5 +1,6 @@
 # What is packaged besides the program: the configuration, the unit, and how Kubernetes starts servers.  The Debian
 # package itself is tested by `make test-deb`.
+with_processes
 
 # Each key that the packaged configuration names, in comments or not, is one that the server knows.
 every_key_is_known() {
@@ -110,15 +111,16 @@ probe() {
     PATH=$WORK/bin:$PATH ORDINAL=$2 bounded "${command[@]}"
 }
 
+is_gone() { ! kill -0 "${pods[$1]}" 2>/dev/null; } # ORDINAL
+ready_or_gone() { probe readinessProbe "$1" || is_gone "$1"; }
+not_ready() { ! probe readinessProbe "$1"; }
+
 # are_ready ORDINAL...
 are_ready() {
     local ordinal
     for ordinal; do
-        until probe readinessProbe "$ordinal"; do
-            kill -0 "${pods[ordinal]}" || { cat "$WORK/pod$ordinal"; return 1; }
-            [ $((SECONDS - started)) -lt "$PATIENCE" ] || return 1
-            sleep 0.2
-        done
+        await ready_or_gone "$ordinal" || return
+        ! is_gone "$ordinal" || { cat "$WORK/pod$ordinal"; return 1; }
         probe startupProbe "$ordinal" && probe livenessProbe "$ordinal" || return 1
     done
 }
@@ -140,20 +142,18 @@ EOF
 }
 
 fourth_is_added() {
-    "$CONCLAVE" ensemble add "4=127.0.0.1:$((BASE + 3))" --data "$WORK/data0" && are_ready 3 &&
-        "$CONCLAVE" ensemble remove 4 --data "$WORK/data0"
+    "$CONCLAVE" ensemble add "4=127.0.0.1:$((BASE + 3))" --data "$WORK/data0" --timeout "${PATIENCE}s" && are_ready 3 &&
+        "$CONCLAVE" ensemble remove 4 --data "$WORK/data0" --timeout "${PATIENCE}s"
 }
 
 # ends_when_told ORDINAL: the signal reaches the server, which takes the place of the pod's shell.
 ends_when_told() {
     kill "${pods[$1]}" || return 1
-    until ! kill -0 "${pods[$1]}" 2>/dev/null; do [ $((SECONDS - started)) -lt "$PATIENCE" ] || return 1; sleep 0.1; done
+    await is_gone "$1"
 }
 
 lives_without_majority() {
-    ends_when_told 1 || return 1
-    until ! probe readinessProbe 0; do [ $((SECONDS - started)) -lt "$PATIENCE" ] || return 1; sleep 0.2; done
-    probe livenessProbe 0
+    ends_when_told 1 && await not_ready 0 && probe livenessProbe 0
 }
 
 check "examples in helps are not wrapped" examples_are_whole
@@ -163,7 +163,6 @@ check "all say the same version" versions_agree
 check "systemd rates the exposure of the unit 1.2 or less" unit_is_hardened
 check "the scripts can be read by their shells" shell_is_sound
 check "statefulset.yaml can be read, and refers to what is in it" yaml_is_sound
-started=$SECONDS
 start_pods
 check "three pods become an ensemble, and their probes say so" are_ready 0 1 2
 check "each is told its number and all names" arguments_are_right
