@@ -11,13 +11,15 @@
 
 #include "conclave.h"
 
+enum { LATE = 75 }; /* the status of what has waited in vain */
+
 static struct cv_client *client;
 static const char *path;
 
 static void need(bool good, const char *what, int error) {
     if (good) return;
     fprintf(stderr, "%s: %s\n", what, cv_error_text(error));
-    exit(1);
+    exit(error == CV_NO_SERVER ? LATE : 1);
 }
 
 /* $SESSION_MS is for those that are to lose their session. */
@@ -35,6 +37,15 @@ static struct cv_lock *open_lock(struct cv_lock_options options) {
     int error = cv_lock_open(&lock, client, path, &options);
     need(error == CV_OK, "cv_lock_open", error);
     return lock;
+}
+
+/* Another session for one that is to be lost, and was lost too early; anything else is wrong. */
+static void begin_anew(const char *server, const char *what, int error) {
+    bool ended = error == CV_SESSION_EXPIRED || error == CV_LOST || error == CV_CLOSING ||
+                 error == CV_CONNECTION_LOSS;
+    need(ended && getenv("SESSION_MS"), what, error);
+    cv_close(client);
+    open_client(server);
 }
 
 /* One line in one write, so that lines of processes do not mix. */
@@ -107,24 +118,32 @@ static void count(char **arg, const char *server) {
     cv_lock_close(lock);
 }
 
-/* hold FILE: says in the file that it holds, and holds until it is killed. */
-static void hold(char **arg) {
-    struct cv_lock *lock = open_lock((struct cv_lock_options){.label = "hold"});
+/* hold FILE: says in the file that it holds, and holds until it is killed.  On a busy machine its
+ * short session may end before that. */
+static void hold(char **arg, const char *server) {
+    struct cv_lock *lock;
     char line[64];
-    int error = cv_lock_acquire(lock, CV_FOREVER);
-    need(error == CV_OK, "acquire", error);
+    for (int error;; begin_anew(server, "acquire", error)) {
+        lock = open_lock((struct cv_lock_options){.label = "hold"});
+        if ((error = cv_lock_acquire(lock, CV_FOREVER)) == CV_OK) break;
+        cv_lock_close(lock);
+    }
     snprintf(line, sizeof line, "held %" PRId64 "\n", cv_lock_token(lock));
     append(arg[0], line);
     for (;;) pause();
 }
 
 /* paused FILE NODE: is stopped while it holds; when it goes on, it tries a guarded write. */
-static void paused(char **arg) {
-    struct cv_lock *lock = open_lock((struct cv_lock_options){0});
-    int error = cv_lock_acquire(lock, CV_FOREVER);
-    need(error == CV_OK, "acquire", error);
-    error = cv_lock_set(lock, arg[1], "mine", 4, -1);
-    need(error == CV_OK, "set", error);
+static void paused(char **arg, const char *server) {
+    struct cv_lock *lock;
+    int error;
+    for (;; begin_anew(server, "acquire and set", error)) {
+        lock = open_lock((struct cv_lock_options){0});
+        error = cv_lock_acquire(lock, CV_FOREVER);
+        if (error == CV_OK) error = cv_lock_set(lock, arg[1], "mine", 4, -1);
+        if (error == CV_OK) break;
+        cv_lock_close(lock);
+    }
     append(arg[0], "held\n");
     raise(SIGSTOP);
     enum cv_lock_state state = cv_lock_state(lock); /* at once, by the clock */
@@ -132,17 +151,26 @@ static void paused(char **arg) {
     append(arg[0], state == CV_LOST_LOCK && error == CV_LOST ? "refused\n" : "WRITTEN\n");
 }
 
-/* lead FILE PRIORITY ROUNDS: stands, notes when it leads, resigns when it is asked or after a
- * while. */
-static void lead(char **arg) {
+static struct cv_election *stand(char **arg) {
     struct cv_election *e;
-    char line[128];
     int error = cv_election_open(
         &e, client, path, &(struct cv_election_options){.priority = atoi(arg[1]), .stable = true});
     need(error == CV_OK, "cv_election_open", error);
+    return e;
+}
+
+/* lead FILE PRIORITY ROUNDS: stands, notes when it leads, resigns when it is asked or after a
+ * while. */
+static void lead(char **arg, const char *server) {
+    struct cv_election *e = stand(arg);
+    char line[128];
+    int error;
     for (int i = 0; i < atoi(arg[2]); i++) {
-        error = cv_election_lead(e, CV_FOREVER);
-        need(error == CV_OK, "lead", error);
+        while ((error = cv_election_lead(e, CV_FOREVER)) != CV_OK) {
+            cv_election_close(e);
+            begin_anew(server, "lead", error);
+            e = stand(arg);
+        }
         int64_t begin = microseconds();
         usleep(1000);
         bool leads = cv_election_state(e) == CV_LEADING;
@@ -216,11 +244,11 @@ int main(int argc, char **argv) {
     if (!strcmp(command, "count"))
         count(arg, argv[2]);
     else if (!strcmp(command, "hold"))
-        hold(arg);
+        hold(arg, argv[2]);
     else if (!strcmp(command, "paused"))
-        paused(arg);
+        paused(arg, argv[2]);
     else if (!strcmp(command, "lead"))
-        lead(arg);
+        lead(arg, argv[2]);
     else if (!strcmp(command, "once"))
         once(arg);
     else if (!strcmp(command, "add"))
