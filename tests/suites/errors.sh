@@ -20,8 +20,9 @@ id_alone() { # it serves, and has said one thing
     pid=$!
     serves_or_ended() { [ -s "$WORK/alone.out" ] || ! kill -0 "$pid" 2>/dev/null; }
     await serves_or_ended
-    kill "$pid" && wait "$pid" && [ "$(wc -l <"$WORK/alone.err")" -eq 1 ] && grep -q "an id but no ensemble" "$WORK/alone.err" ||
-        { cat "$WORK/alone.err"; return 1; }
+    # On a busy machine it may also warn that it was busy for long.
+    kill "$pid" && wait "$pid" && [ "$(grep -vc "was busy for long" "$WORK/alone.err")" -eq 1 ] &&
+        grep -q "an id but no ensemble" "$WORK/alone.err" || { cat "$WORK/alone.err"; return 1; }
 }
 check "an id without an ensemble" id_alone
 check "no algorithm" says "which algorithm" 2 c sim

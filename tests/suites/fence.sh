@@ -31,7 +31,7 @@ sql() { # TOKEN SQL...: as the owner of the tables, or as the role `app` if ther
 }
 start_postgres() {
     as_postgres "$bin/initdb" -D "$PG/data" -A trust --no-sync >"$WORK/postgres.log" 2>&1 &&
-        as_postgres "$bin/pg_ctl" -D "$PG/data" -o "-F -k $PG -c listen_addresses=''" -w -l "$PG/log" start >>"$WORK/postgres.log" 2>&1 &&
+        as_postgres "$bin/pg_ctl" -D "$PG/data" -o "-F -k $PG -c listen_addresses=''" -w -t "$PATIENCE" -l "$PG/log" start >>"$WORK/postgres.log" 2>&1 &&
         as_postgres psql -q -h "$PG" -d postgres <contrib/postgresql/fence.sql &&
         sql "" "CREATE TABLE orders (by bigint)" "SELECT fence_table('orders', 'job')" \
             "CREATE ROLE app LOGIN" "GRANT ALL ON orders TO app"
@@ -52,10 +52,10 @@ newer_waits() {
     older=$!
     exec 7>"$WORK/older"
     echo "BEGIN; INSERT INTO orders VALUES (8);" >&7
-    await has_row_lock || return 1
+    await has_row_lock || return
     sql 9 "INSERT INTO orders VALUES (9)" &
     newer=$!
-    await waits_for_the_row || return 1
+    await waits_for_the_row || return
     echo "INSERT INTO orders VALUES (8); COMMIT;" >&7
     exec 7>&-
     wait "$older" && wait "$newer" &&
