@@ -247,12 +247,16 @@ def restarted_with_what_it_kept(directory):
     """A participant of ricart-agrawala is killed and comes back: the others wait for it, and nothing is lost."""
     group = Group(directory, "ricart-agrawala", 3)
     counting(group)
+    # The others do not come to their end before, however long it takes.
+    body = "until [ $(cat counter) -lt 20 ] || [ -e restarted ]; do sleep 0.02; done; exec ./body"
     for number in (1, 2):
-        group.start(number, "--times", "30", "lock", "--", "./body")
+        group.start(number, "--times", "30", "lock", "--", "sh", "-c", body)
     group.start(3, "serve")
     eventually(lambda: ended(group) >= 5, "some entries")
     group.kill(3)
     group.start(3, "--times", "5", "lock", "--", "./body")
+    with open(f"{group.directory}/restarted", "w", encoding="utf-8"):
+        pass
     group.wait()
     assert counted(group) == 65, counted(group)
     tokens_of(group)
