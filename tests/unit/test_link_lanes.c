@@ -258,7 +258,8 @@ static void test_urgent_overtakes(void **state) {
 static void test_between_fragments(void **state) {
     (void)state;
     start_both(0);
-    account = (struct net_flow){.queued = 1 << 30}; /* of no known speed */
+    account.queued = 1 << 30;
+    account.bytes_per_s = 0; /* of no known speed */
     rooms = 3;
     send_frame(1, LINK_BULK, sizeof body);
     links_flush(a.links); /* some of it */
@@ -295,7 +296,8 @@ static void test_discarded(void **state) {
     (void)state;
     start_both(0);
     for (unsigned round = 0; round < 2; round++) {
-        account = (struct net_flow){.queued = 1 << 30};
+        account.queued = 1 << 30;
+        account.bytes_per_s = 0;
         rooms = 3 * round;
         send_frame(1, LINK_BULK, sizeof body);
         send_frame(2, LINK_BULK, sizeof body);
@@ -416,9 +418,9 @@ static void test_old_one_carries_again(void **state) {
     links_flush(a.links);
     WAIT(b.frames == 1);
     check_last(1, 50000);
-    account.acknowledged = 50000;
+    carries = true;
     unsigned before = looks;
-    WAIT(looks - before >= 2);
+    WAIT(looks != before);
     account.queued = 0;
     open_between();
     run_for(3 * SILENCE_MS);
