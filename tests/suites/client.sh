@@ -125,12 +125,12 @@ never_in() { # TEXT COMMAND...: one of a client that is refused, likewise
 
 # ---- The commands ----
 secured() { # PORT COMMAND...: one of a client with a certificate
-    timeout "$LIMIT" "$CONCLAVE" "${@:2}" --server "localhost:$1" --tls-ca "$mine/ca.pem" --tls-cert "$mine/ann.pem" \
+    timeout "$LIMIT" "$CONCLAVE" "${@:2}" --connect-timeout "${PATIENCE}s" --server "localhost:$1" --tls-ca "$mine/ca.pem" --tls-cert "$mine/ann.pem" \
         --tls-key "$mine/ann.key"
 }
 locks_with_tls() {
     local name
-    name=$(timeout "$LIMIT" "$CONCLAVE" lock x --server "localhost:$1" --tls-ca "$mine/ca.pem" --tls-cert "$mine/ann.pem" \
+    name=$(timeout "$LIMIT" "$CONCLAVE" lock x --connect-timeout "${PATIENCE}s" --server "localhost:$1" --tls-ca "$mine/ca.pem" --tls-cert "$mine/ann.pem" \
         --tls-key "$mine/ann.key" -- printenv CONCLAVE_LOCK) && [ "$name" = x ]
 }
 keeps_secrets() { # PORT: what only the certificate's owner may read
@@ -140,7 +140,7 @@ in_a_context() {
     XDG_CONFIG_HOME=$WORK/config
     export XDG_CONFIG_HOME
     "$CONCLAVE" context add "secure$1" --server "localhost:$1" --tls-ca "$mine/ca.pem" --tls-cert "$mine/ann.pem" \
-        --tls-key "$mine/ann.key" && timeout "$LIMIT" "$CONCLAVE" ls / --context "secure$1" >"$WORK/shown" && grep -q zookeeper "$WORK/shown"
+        --tls-key "$mine/ann.key" && timeout "$LIMIT" "$CONCLAVE" ls / --connect-timeout "${PATIENCE}s" --context "secure$1" >"$WORK/shown" && grep -q zookeeper "$WORK/shown"
 }
 commands_with_tls() { # NAME PORT
     check "$1: a command with TLS" secured "$2" stat /
@@ -152,7 +152,7 @@ commands_with_tls() { # NAME PORT
 }
 with_sasl() { # PASSWORD COMMAND...
     (umask 077 && echo "$1" >"$WORK/password.$1")
-    timeout "$LIMIT" "$CONCLAVE" "${@:2}" --server "$ADDRESS:$port" --sasl-user ann --sasl-password-file "$WORK/password.$1"
+    timeout "$LIMIT" "$CONCLAVE" "${@:2}" --connect-timeout "${PATIENCE}s" --server "$ADDRESS:$port" --sasl-user ann --sasl-password-file "$WORK/password.$1"
 }
 commands_with_sasl() {
     check "a command with SASL" with_sasl secret create /sasl hidden --acl sasl:ann:cdrwa
