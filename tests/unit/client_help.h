@@ -39,7 +39,7 @@ static inline void name_program(void) {
 /* Waits until the expression is true. */
 #define AWAIT(EXPRESSION)                                                                          \
     for (int64_t end_ = cv_now() + PATIENCE_MS; !(EXPRESSION);) {                                  \
-        if (cv_now() > end_) fail_msg("never: %s", #EXPRESSION);                                   \
+        if (cv_now() > end_) fail_msg("not in time: %s", #EXPRESSION);                             \
         usleep(1000);                                                                              \
     }
 
