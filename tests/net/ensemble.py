@@ -6,6 +6,7 @@
 
 Every test has an ensemble of its own, at a loopback address of its own.
 """
+import datetime
 import functools
 import itertools
 import logging
@@ -17,6 +18,7 @@ import sys
 import time
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss
 from kazoo.retry import KazooRetry
 
 sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../wire"))
@@ -25,6 +27,9 @@ import raw  # noqa: E402
 from places import free_host  # noqa: E402
 from patience import HANG_S, TIMEOUT_S, Late, crashes, eventually, judged, kept_directory  # noqa: E402
 
+# A server that has no leader for two seconds ends the connections of its clients.  It logs that it has none a little
+# later than it has.
+LEADERLESS_S = 1.4
 # Sessions may be short or very long; everything else has its default.
 SETTINGS = ["--set", "tickTime=200", "--set", "maxSessionTimeout=600000"]
 
@@ -210,6 +215,19 @@ class Member:
         found = re.findall(r"(has no leader|(?:was elected|follows a) leader leader=(\d+)) term=(\d+)", self.log())
         return (int(found[-1][2]), int(found[-1][1] or 0)) if found else (0, 0)
 
+    def leaderless_s(self):
+        """The longest time without a leader, by its log."""
+        found = re.findall(r"^(\S+)Z info this server (has no leader|was elected|follows)", self.log(), re.M)
+        longest, since = 0, None
+        for when, what in [*found, (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()), "is asked")]:
+            now = datetime.datetime.fromisoformat(when)
+            longest = max(longest, (now - since).total_seconds()) if since else longest
+            since = (since or now) if what == "has no leader" else None
+        return longest
+
+
+ensembles = []  # of this test
+
 
 class Ensemble:
     def __init__(self, directory, count=3, options=(), hosts=None, prefixes=None, kind=Member):
@@ -220,6 +238,7 @@ class Ensemble:
         for member in self.members:
             member.ensemble = ",".join(f"{m.number}={m.peer}" for m in self.members)
         self.clients = []
+        ensembles.append(self)
         crashes.append(self.crashed)
 
     def start(self):
@@ -290,9 +309,21 @@ def main(tests):
     with judged(HANG_S + 20 * faults), kept_directory(name) as path:
         try:
             names[name](path)
-        except BaseException:
+        except BaseException as error:
             show(path)
+            if is_connection_lost(error) and any(member.leaderless_s() > LEADERLESS_S for member in running()):
+                raise Late("a server was without a leader for so long that it let its clients go") from error
             raise
+
+
+def running():
+    return [member for ensemble in ensembles for member in ensemble.running()]
+
+
+def is_connection_lost(error):
+    while error is not None and not isinstance(error, (raw.Lost, ConnectionLoss)):
+        error = error.__cause__
+    return error is not None
 
 
 def show(directory):

@@ -8,6 +8,7 @@ import threading
 import time
 
 from kazoo.client import KazooState
+from kazoo.exceptions import ConnectionLoss
 
 from ensemble import TIMEOUT_S, Ensemble, connect, eventually, main, trim
 from patience import joined
@@ -49,7 +50,8 @@ class Steady(threading.Thread):
     def finish(self):
         self.ended = True
         joined(self)
-        assert self.trouble is None and not self.states, f"{self.path}: {self.trouble!r} {self.states}"
+        if self.trouble or self.states:
+            raise AssertionError(f"{self.path}: {self.trouble!r} {self.states}") from self.trouble or ConnectionLoss()
         assert self.done > 0
 
 
@@ -443,8 +445,10 @@ class Reconnecting(threading.Thread):
         self.start()
 
     def note_state(self, state):
-        if state == KazooState.LOST or (state == KazooState.SUSPENDED and not self.may_lose):
+        if state == KazooState.LOST:
             self.trouble = self.trouble or AssertionError(f"{self.name}: {state}")
+        if state == KazooState.SUSPENDED and not self.may_lose:
+            self.trouble = self.trouble or ConnectionLoss(f"{self.name}: {state}")
 
     def run(self):
         try:
@@ -475,13 +479,20 @@ class Reconnecting(threading.Thread):
                 assert data == b"%d" % stat.version
                 return stat.version
             except UNANSWERED[0]:
-                assert self.may_lose
+                if not self.may_lose:
+                    raise
 
     def finish(self):
         self.ended = True
         joined(self)
-        assert self.trouble is None, f"{self.name}: {self.trouble!r}"
+        expect_no_trouble([self])
         assert self.zk.client_id == self.session and self.zk.exists(self.path + "-mine"), "another session"
+
+
+def expect_no_trouble(clients):
+    for client in clients:
+        if client.trouble:
+            raise AssertionError(f"{client.name}: {client.trouble!r}") from client.trouble
 
 
 def restart_each(directory, *options):
@@ -527,7 +538,7 @@ def connected_to(client, member):
 
 
 def restart(ensemble, member, everybody):
-    assert all(client.trouble is None for client in everybody), [client.trouble for client in everybody]
+    expect_no_trouble(everybody)
     own = [client for client in everybody if connected_to(client, member)]
     before = [client.done for client in everybody]
     for client in own:

@@ -224,7 +224,8 @@ def transfers(directory):
     joined(gaps)
     for work in steady:
         work.finish()
-    assert not gaps.trouble, f"{longest} {gaps.trouble!r}"
+    if gaps.trouble:
+        raise AssertionError(f"{longest} {gaps.trouble!r}") from gaps.trouble
     print("longest wait of a writer, ms: " + " ".join(f"{ms:.0f}" for ms in longest))
     ensemble.stop()
 

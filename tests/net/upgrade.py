@@ -6,7 +6,8 @@ import re
 import signal
 
 from ensemble import Ensemble, Member, connect, eventually, main, trim
-from failures import Creator, Reconnecting, check_reconnecting, expect_same, sync, verify_made, write_big
+from failures import (Creator, Reconnecting, check_reconnecting, expect_no_trouble, expect_same, sync, verify_made,
+                      write_big)
 from history import Load
 from members import command, http
 
@@ -115,7 +116,7 @@ class Work:
             patient.may_lose = True
 
     def goes_on(self):
-        assert all(patient.trouble is None for patient in self.patients), [p.trouble for p in self.patients]
+        expect_no_trouble(self.patients)
         before, made = self.load.progress(), [creator.number for creator in self.creators]
         counted = [patient.done for patient in self.patients]
         eventually(lambda: self.load.progress() > before + 20, "the load goes on")
