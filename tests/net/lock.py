@@ -117,7 +117,7 @@ def no_answer(directory):
     """With -n too somebody who waits for a server that has fallen silent can press Ctrl-C."""
     with Site(directory) as site, socket.create_server(("127.0.0.1", 0)) as listener:
         site.expect(0, "lock", "x", "--", "true")
-        waiter = site.start("lock", "-n", "--ttl", TTL, "--server", f"127.0.0.1:{listener.getsockname()[1]}", "x", "--", "true")
+        waiter = site.start("lock", "-n", "--ttl", CALM, "--server", f"127.0.0.1:{listener.getsockname()[1]}", "x", "--", "true")
         client = listener.accept()[0]
         with client, socket.create_connection((site.server.host, site.server.port)) as server:
             server.sendall(client.recv(4096))  # the session is opened, and nothing is answered from then on
@@ -160,16 +160,21 @@ def nothing_is_left(directory):
     """Of the command and what it has started, after each end of the processes around it."""
     with Site(directory) as site:
         def ends(how, code):
-            count = site.begun()
-            front = site.start("lock", "x", "--ttl", TTL, "--grace", "300ms", *site.body(FOREVER_MS, "deaf", "family"))
-            keeper = keeper_of(front)
-            site.await_body(count + 1)
-            waiter = site.start("lock", "x", *site.body(0))
-            how(front.pid, keeper)
-            assert front.wait() == code, (how, front.returncode, front.stderr.read())
-            assert waiter.wait() == 0
-            assert site.is_free()
-            site.check()
+            """With a longer session if it was lost before that, as on a busy machine."""
+            for ttl in (TTL, "9s", "27s"):
+                count = site.begun()
+                front = site.start("lock", "x", "--ttl", ttl, "--grace", "300ms", *site.body(FOREVER_MS, "deaf", "family"))
+                keeper = keeper_of(front)
+                site.await_body(count + 1)
+                waiter = site.start("lock", "x", *site.body(0))
+                how(front.pid, keeper)
+                assert front.wait() in (code, 76), (how, front.returncode, front.stderr.read())
+                assert waiter.wait() == 0
+                assert site.is_free()
+                site.check()
+                if front.returncode == code:
+                    return
+            raise AssertionError((how, front.returncode, front.stderr.read()))
         ends(lambda front, keeper: kill(front), -9)
         ends(lambda front, keeper: kill(keeper), 76)
         ends(lambda front, keeper: kill(keeper, signal.SIGSTOP), 76)
@@ -299,13 +304,16 @@ def all_are_stopped(directory):
 def lost_later(directory):
     """The command has ended well, but the lock was somebody else's before it could be released."""
     with Site(directory) as site:
-        front = site.start("lock", "x", "--ttl", TTL, "--", "sh", "-c", "echo ready; read line; exit 0",
-                           stdin=subprocess.PIPE)
-        assert front.stdout.readline() == "ready\n"
-        site.server.kill()
-        _, errors = front.communicate("go\n")
+        for ttl in (TTL, "9s", "27s"):  # longer if it was lost before the command has ended, as on a busy machine
+            front = site.start("lock", "x", "--ttl", ttl, "--", "sh", "-c", "echo ready; read line; exit 0",
+                               stdin=subprocess.PIPE)
+            assert front.stdout.readline() == "ready\n"
+            site.server.kill()
+            _, errors = front.communicate("go\n")
+            site.server.start()
+            if front.returncode != 76:
+                break
         assert front.returncode == 78 and "no server could be told" in errors, (front.returncode, errors)
-        site.server.start()
 
 
 def forced(directory):
