@@ -14,7 +14,7 @@ import threading
 import time
 
 import raw
-from patience import TIMEOUT_S, HANG_S, crashes, eventually, joined, judged, kept_directory
+from patience import TIMEOUT_S, HANG_S, Late, crashes, eventually, joined, judged, kept_directory
 
 # Segments and snapshots change often, sessions are short or very long.
 SMALL = ["--set", "snapCount=300", "--set", "preAllocSize=256", "--set", "minSessionTimeout=1000",
@@ -209,10 +209,16 @@ class Sessions:
         self.orphans = []
 
     def abandon_one(self, address):
-        orphan = raw.Client(address, timeout=1)
         path = f"/orphan{len(self.orphans)}"
-        assert orphan.create(path, flags=raw.EPHEMERAL) == 0
-        self.orphans.append((orphan, path))
+
+        def attempt():  # the session is short, and may be over on a busy machine
+            orphan = raw.Client(address, timeout=1)
+            try:
+                assert orphan.create(path, flags=raw.EPHEMERAL) == 0
+            except raw.Lost:
+                return None
+            return orphan
+        self.orphans.append((eventually(attempt, "a session that lasts for one request"), path))
 
     def verify(self, address):
         kept = self.kept
@@ -241,7 +247,7 @@ class Sessions:
             if client.exists(path):
                 return
             assert time.monotonic() - begun > orphan.timeout / 1000, "an orphan expired before its timeout"
-        raise AssertionError("too slow every time")
+        raise Late("too slow every time")
 
     def verify_the_end(self, address):
         """In the end the orphans are gone."""
