@@ -4,7 +4,7 @@ import subprocess
 
 from ensemble import eventually, main
 from lock_chaos import Chaos
-from locking import CONCLAVE, FOREVER_MS, TTL, Server, Site
+from locking import CONCLAVE, FOREVER_MS, TTL, Server, Site, unhurried
 from partitions import CLIENTS, Network
 
 
@@ -23,7 +23,7 @@ class Cut(Site):
         self.network.remove()
 
     def start_inside(self, *words):
-        return subprocess.Popen([*self.inside, CONCLAVE, *words], env=self.environment, stdout=subprocess.PIPE,
+        return subprocess.Popen([*self.inside, CONCLAVE, *unhurried(words)], env=self.environment, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)
 
 

@@ -296,7 +296,8 @@ def silence(site):
 def kazoo(site):
     files = {"ca": "ca.pem", "certfile": "alice.pem", "keyfile": "alice.key"}
     options = {option: f"{site.certificates}/{name}" for option, name in files.items()}
-    zk = KazooClient(hosts=site.tls.replace("127.0.0.1", "localhost"), use_ssl=True, verify_certs=True, **options)
+    zk = KazooClient(hosts=site.tls.replace("127.0.0.1", "localhost"), use_ssl=True, verify_certs=True,
+                     timeout=40, **options)
     zk.start(timeout=TIMEOUT_S)
     zk.create("/kazoo", b"x" * 900_000, acl=[make_acl("x509", ALICE, all=True)])
     assert zk.get("/kazoo")[0] == b"x" * 900_000
