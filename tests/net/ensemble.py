@@ -93,8 +93,8 @@ class Traveller:
 
     def __init__(self, servers, timeout):
         self.servers, self.timeout = servers, timeout
+        self.latest = time.monotonic()  # the session begins before its client hears of it
         self.client = connect(servers[0].address, timeout)
-        self.latest = time.monotonic()
         self.late = 0
 
     def was_late(self):

@@ -111,11 +111,12 @@ def disk_stalls(directory, *options):
 
 def sessions_survive(server, path, timeout):
     """Whether this process was quick enough for a session with that timeout."""
+    gaps, last = [], time.monotonic()  # sessions begin before their clients hear of it
+    heard = last  # from the writer
     client = raw.Client(server.address, timeout=timeout)
     writer = raw.Client(server.address, timeout=timeout)
     silent = raw.Client(server.address, timeout=1000)
     stopping = threading.Event()
-    gaps, last = [], time.monotonic()
 
     def note():
         nonlocal last
@@ -136,10 +137,11 @@ def sessions_survive(server, path, timeout):
     pinging = threading.Thread(target=ping)
     pinging.start()
     tracer = server.slow_disk(2 * timeout / 1000 + 1, 1)
+    gaps.append(time.monotonic() - heard)
     try:
         writer.send(raw.CREATE, raw.create_record(path))  # and waits without a ping, as the C client does
         assert writer.receive()[1] == 0
-        resumed = last = heard = time.monotonic()  # from the writer, which is late as well if the tracer ends late
+        resumed = last = heard = time.monotonic()  # the writer is late as well if the tracer ends late
         tracer.terminate()
         tracer.wait(TIMEOUT_S)
         while not expired(silent) or time.monotonic() - resumed < timeout / 1000:
