@@ -1,5 +1,5 @@
-/* How long a test waits for what has to come.  One that has waited in vain fails with "not in time:",
- * by which tests/run knows it. */
+/* How long a test waits for what has to come.  One that has waited in vain fails with the words
+ * "not in time:", by which tests/run knows it. */
 #ifndef TESTS_UNIT_PATIENCE_H
 #define TESTS_UNIT_PATIENCE_H
 
