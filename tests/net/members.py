@@ -272,9 +272,10 @@ def leader_killed_in_a_change(directory):
     finish = in_background(asked, "add", f"4={new.peer}")
     eventually(lambda: 4 in weights(asked), "server 4 is known")
     leader.kill()
-    new.start()  # before there can be another leader, which would soon undo what it cannot complete
     down.start()
     eventually(lambda: ensemble.leader() and status(asked)["leader"] not in (0, leader.number), "another leader")
+    time.sleep(3)  # longer than a change may wait that has not begun
+    new.start()
     finish()
     knows_all(asked, {1: 1, 2: 1, 3: 1, 4: 1})
     ensemble.members.append(new)

@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 from kazoo import exceptions as error
 
@@ -76,10 +77,11 @@ def change_goes_on_after_a_restart(directory):
     zk.stop()
     for member in running:
         member.kill()
-    new.start()  # before there can be a leader, which would soon undo what it cannot complete
     for member in running:
         member.spawn()
     ensemble.leader()
+    time.sleep(3)  # longer than a change may wait that has not begun
+    new.start()
     eventually(lambda: weights(first) == {1: 1, 2: 1, 3: 1, 4: 1}, "the change is complete")
     ensemble.members.append(new)
     down.start()

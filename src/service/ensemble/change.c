@@ -119,7 +119,7 @@ void ensemble_change_applied(struct ensemble *e, const struct tree_entry *entry)
     if (!e->tree->target.used) end_change(e, ends || undoes ? ZK_NEWCONFIGNOQUORUM : ZK_OK);
     change->progress_us = e->clock->monotonic_us;
     change->term = change->blocked_us = 0;
-    change->is_cancelled = false;
+    change->is_cancelled = change->has_stepped = false;
     if (!undoes) change->is_clients = !own;
     if (e->tree->target.used && !change->is_noted && !undoes)
         logger_info("a change of the members has begun");
@@ -290,8 +290,9 @@ static void give_up(struct ensemble *e, const char *why) {
     bytes_close(&text);
 }
 
+/* One that this server has from a snapshot, and not from the log, may have begun. */
 static uint64_t grace_us(const struct change *change) {
-    if (!change->has_stepped) return FIRST_STEP_GRACE_US;
+    if (change->target.used && !change->has_stepped) return FIRST_STEP_GRACE_US;
     return change->is_clients ? CLIENT_GRACE_US : OPERATOR_GRACE_US;
 }
 
@@ -357,7 +358,6 @@ static bool take_step(struct ensemble *e, struct plan *p) {
     default: return false; /* not yet */
     }
     /* NOLINTEND(clang-analyzer-unix.Malloc) */
-    e->change.has_stepped = true;
     e->change.round = e->change.blocked_us = 0;
     members_adopt(e, p->text.at, p->text.used);
     ensemble_append_members(e);
@@ -388,7 +388,6 @@ void change_advance(struct ensemble *e) {
         change->term = e->raft.term;
         change->progress_us = e->clock->monotonic_us;
         change->blocked_us = change->round = 0;
-        change->has_stepped = false;
     }
     if (!change->round) {
         ensemble_heartbeat(e);
@@ -411,6 +410,7 @@ void change_committed(struct ensemble *e) {
     bool reached = change->is_noted && !e->tree->target.used;
     if (has_left(e)) change_removed(e);
     change->progress_us = e->clock->monotonic_us;
+    change->has_stepped = true;
     if (!reached) return;
     logger_info(change->is_undone ? "the change of the members is undone"
                                   : "the change of the members is complete");

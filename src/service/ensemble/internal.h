@@ -31,7 +31,7 @@ struct change {           /* of the members, to tree->target; see change.c */
     uint64_t term;        /* in which this leader took it up */
     uint64_t round;       /* members that respond to it count for the next step; 0: not begun */
     uint64_t blocked_us;  /* since when a step has no quorum; 0: all have */
-    bool has_stepped;     /* in this term */
+    bool has_stepped;     /* towards it: that is committed */
     bool is_cancelled;    /* that is proposed, and not applied */
     bool is_noted;        /* its end is to be logged */
     bool is_undone;       /* it was given up, and the members become what they were */
