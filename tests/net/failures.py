@@ -51,7 +51,8 @@ class Steady(threading.Thread):
         self.ended = True
         joined(self)
         if self.trouble or self.states:
-            raise AssertionError(f"{self.path}: {self.trouble!r} {self.states}") from self.trouble or ConnectionLoss()
+            cause = None if KazooState.LOST in self.states else self.trouble or ConnectionLoss()
+            raise AssertionError(f"{self.path}: {self.trouble!r} {self.states}") from cause
         assert self.done > 0
 
 

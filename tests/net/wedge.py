@@ -81,6 +81,7 @@ def change_goes_on_after_a_restart(directory):
         member.spawn()
     ensemble.leader()
     time.sleep(3)  # longer than a change may wait that has not begun
+    eventually(lambda: all(status(member)["changing"] for member in running), "the change is known")
     new.start()
     eventually(lambda: weights(first) == {1: 1, 2: 1, 3: 1, 4: 1}, "the change is complete")
     ensemble.members.append(new)
