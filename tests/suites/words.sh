@@ -23,8 +23,9 @@ has_header() { # HEADER PATH CURL-OPTION...
 }
 page() { curl -sf "http://$HTTP$1"; }
 
+# The loop waits for the disk itself, however slow that is: the metrics are to have seen it do so.
 start_server --set 4lw.commands.whitelist='*' --set tickTime=500 --set maxSessionTimeout=30000 --http 127.0.0.1:0 \
-    --set admin.hosts='other.example, metrics.example'
+    --set admin.hosts='other.example, metrics.example' --set fsync.waitmicros=2147483647
 HTTP=$(http_at)
 for program in words pages; do
     tests=$(questions $program --list)

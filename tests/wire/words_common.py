@@ -117,5 +117,7 @@ def main(names):
     site = Site(*sys.argv[1:3])
     serves(sys.argv[1])
     with judged():
-        tests[sys.argv[3]](site)
-        site.clear()
+        try:
+            tests[sys.argv[3]](site)
+        finally:
+            site.clear()  # the next test counts sessions
