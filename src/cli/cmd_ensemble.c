@@ -393,12 +393,13 @@ static _Noreturn void not_in_time(struct request *r, bool answered) {
 }
 
 /* The server answers at once that it has proposed a change; then its status is polled.  A proposal
- * may be lost with a server that crashes, so the request is repeated. */
+ * may be lost with a server that crashes, so the request is repeated; but not when the new member
+ * was there and is gone: somebody else has removed it. */
 static void change(struct request *r) {
     enum { POLL_MS_MIN = 2, POLL_MS_MAX = 50, REPEAT_MS = 1000 };
     uint64_t begun = fetch_now_ms(), requested = begun, pause = POLL_MS_MIN;
     uint64_t refused = r->status.changes_refused;
-    bool answered = true;
+    bool answered = true, joins = false;
     check_request(r);
     request_change(r, false);
     for (;;) {
@@ -409,6 +410,10 @@ static void change(struct request *r) {
             break;
         if (answered && r->status.changes_refused > refused && r->verb != VERB_TRANSFER)
             usage_error("%s", r->status.refusal);
+        bool here = r->verb == VERB_ADD && ensemble_view_member(&r->status, r->id);
+        if (answered && settled && r->status.leader && joins && !here)
+            usage_error("server %d was removed again meanwhile", r->id);
+        joins |= answered && here;
         if (now - begun > r->timeout_ms) not_in_time(r, answered);
         if (answered && settled && r->status.leader && now - requested > REPEAT_MS) {
             request_change(r, true);

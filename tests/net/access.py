@@ -128,6 +128,19 @@ def over_http_nothing_changes(directory):
     ensemble.stop()
 
 
+def one_after_the_other(directory):
+    """The leader has not recorded the ids of the members yet when the first change is asked for, and has by the
+    second."""
+    slow = ("strace", "-D", "-f", "-q", "-o", "/dev/null", "-e", "trace=fdatasync", "-e",
+            "inject=fdatasync:delay_enter=200000")  # microseconds
+    ensemble = Ensemble(directory, count=1, prefixes=[slow]).start()
+    (member,) = ensemble.members
+    for wanted in 2, 3:
+        assert by_socket(os.open(member.directory, os.O_PATH), "POST", f"/ensemble/weight/1={wanted}")[0] == 200
+        eventually(lambda: weight(member) == wanted, "it is in force, but not committed yet")
+    ensemble.stop()
+
+
 def by_token(directory):
     token = write_key(f"{directory}/token", TOKEN + "\n")
     ensemble, member = started(directory, "--admin-token-file", token, "--log-level", "debug")
@@ -207,4 +220,4 @@ def up_has_a_key(directory):
 
 
 if __name__ == "__main__":
-    main([by_the_socket, over_http_nothing_changes, by_token, up_has_a_key])
+    main([by_the_socket, over_http_nothing_changes, one_after_the_other, by_token, up_has_a_key])

@@ -69,11 +69,11 @@ def knows_all(member, wanted):
 
 
 def reconfigured(zk, *request):
-    """A client's request, which is refused like a command."""
+    """A client's request, which is refused like a command, or because an attempt before it is still in progress."""
     def attempt():
         try:
             return zk.reconfig(*request)
-        except error.NewConfigNoQuorumError:
+        except (error.NewConfigNoQuorumError, error.ReconfigInProcessError):
             return None
     return eventually(attempt, f"{request} is done")
 
@@ -101,6 +101,15 @@ def joiner(ensemble, directory, number, *options):
 def join(ensemble, member):
     done(ensemble.members[0], "add", f"{member.number}={member.peer}")
     ensemble.members.append(member)
+
+
+def settled(zk):
+    """The configuration when the leader has recorded the ids of all members."""
+    def complete():
+        lines, version = config(zk)
+        named = [sum(line.startswith(key) for line in lines) for key in ("server.", "directory.")]
+        return named[0] == named[1] and (lines, version)
+    return eventually(complete, "all ids are recorded")
 
 
 def config(zk):
@@ -307,6 +316,7 @@ def in_background(member, *words, code=0):
     def finish():
         joined(asker)
         assert results and results[0][0] == code, results
+        return results[0][2]
     return finish
 
 
@@ -438,7 +448,7 @@ def absent_voters(directory):
     zk = ensemble.client(leader)
     new = {number: joiner(ensemble, directory, number) for number in (4, 5, 6)}
     time.sleep(1.1)  # a leader that is new does not know yet who lives
-    before, version = config(zk)
+    before, version = settled(zk)
     raises(error.NewConfigNoQuorumError, zk.reconfig, ",".join(map(line, new.values())), None, None)
     assert config(zk) == (before, version) and not status(leader)["changing"]
     data, _ = reconfigured(zk, line(new[4]), None, None, version)
@@ -455,7 +465,7 @@ def absent_voters(directory):
     finish = in_background(leader, "add", f"4={new[4].peer}", code=2)  # an operator has time to start it
     eventually(lambda: 4 in weights(leader), "server 4 is known")
     done(leader, "remove", "4")
-    finish()
+    assert "server 4 was removed again meanwhile" in finish(), "it is asked for again"
     assert weights(leader) == {1: 1, 2: 1, 3: 1} and config(zk)[0] == kept[0]
     ensemble.stop()
 
@@ -466,6 +476,7 @@ def newcomer_dies(directory):
     ensemble = started(directory, "--set", "reconfigEnabled=true", "--set", "skipACL=yes")
     leader = ensemble.leader()
     zk = ensemble.client(leader)
+    settled(zk)
     new, _ = needed(ensemble, directory)
     new.start()
     for delay_s in 0, 1:

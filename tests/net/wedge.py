@@ -3,6 +3,7 @@ import glob
 import os
 import re
 import shutil
+import signal
 import subprocess
 import time
 
@@ -58,6 +59,25 @@ def commands_that_would_wedge(directory):
     ensemble.stop()
 
 
+def told_without_a_vote(directory):
+    """A server that was down when it was removed is told so also if it has no vote, and asks nobody for one."""
+    ensemble = started(directory)
+    leader = ensemble.leader()
+    observer = joiner(ensemble, directory, 4).start()
+    for name in "before", "after":
+        done(leader, "add", f"4={observer.peer}:observer")
+        knows_all(observer, {1: 1, 2: 1, 3: 1, 4: 0})
+        assert not status(observer)["removed"]
+        connect(observer.address).create(f"/{name}")
+        observer.send(signal.SIGTERM)  # its log is durable
+        assert observer.end() == 0, observer.log()
+        done(leader, "remove", "4")
+        observer.start()
+        eventually(lambda: status(observer)["removed"], "the removed server is told")
+    observer.kill()
+    ensemble.stop()
+
+
 def change_goes_on_after_a_restart(directory):
     """All are killed in the middle of a change; whoever leads then goes on with it, without being asked again."""
     ensemble = started(directory, "--set", "snapCount=200")
@@ -101,10 +121,11 @@ def majority_lost(directory):
     zk.stop()
     code, _, err = recover("--data", last.directory, "--new-ensemble")
     assert code == 3 and "stop the server first" in err, f"{code} {err}"
-    for member in ensemble.members:
-        member.kill()
     for member in ensemble.members[1:]:
+        member.kill()
         shutil.rmtree(member.directory)
+    last.send(signal.SIGTERM)  # what it has from a quorum of the others is durable here a little later
+    assert last.end() == 0, last.log()
     files = sorted(os.listdir(last.directory))
     code, out, err = recover("--data", last.directory, "--new-ensemble")
     assert code == 0 and "nothing was changed" in out and "lost: whatever" in out, f"{code} {out} {err}"
@@ -133,4 +154,4 @@ def majority_lost(directory):
 
 
 if __name__ == "__main__":
-    main([commands_that_would_wedge, change_goes_on_after_a_restart, majority_lost])
+    main([commands_that_would_wedge, told_without_a_vote, change_goes_on_after_a_restart, majority_lost])

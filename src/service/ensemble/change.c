@@ -409,6 +409,7 @@ void change_committed(struct ensemble *e) {
     struct change *change = &e->change;
     bool reached = change->is_noted && !e->tree->target.used;
     if (has_left(e)) change_removed(e);
+    peers_tell_removed(e);
     change->progress_us = e->clock->monotonic_us;
     change->has_stepped = true;
     if (!reached) return;

@@ -159,13 +159,14 @@ static const char *transfer(struct ensemble *e, uint8_t to) {
 }
 
 /* One member, as lines.  Its address for clients stays as it is, and so does its weight if -1 is
- * given. */
+ * given.  The directory is not named: the target of a change in progress may not have it yet. */
 static const char *propose_member(struct ensemble *e, struct plan *p, struct member member,
                                   int32_t weight) {
     char line[2 * SETTINGS_HOST_MAX + 64];
     read_members(p, members_now(e));
     const struct member *before = member_list_find(&p->now, member.id);
-    if (before) member.client = before->client, member.directory = before->directory;
+    if (before) member.client = before->client;
+    member.directory = 0;
     if (weight < 0) weight = before && before->weight ? before->weight : 1;
     member.group = 0;
     member.weight = 1; /* its line follows, as it may have to replace another weight */

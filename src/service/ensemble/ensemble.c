@@ -89,6 +89,7 @@ static void leader_changed(struct ensemble *e) {
     e->forwarded_sequence = outbox_applied(&e->outbox);
     if (ensemble_is_standalone(e)) return;
     log_leader(e);
+    if (e->raft.leader) peers_tell_removed(e); /* those that had a leader did not listen */
     uv_timer_stop(&e->heartbeat_timer);
     if (!ensemble_leads(e)) return;
     uv_timer_start(&e->heartbeat_timer, heartbeat_due, 0, (uint64_t)e->settings->heartbeat_ms);

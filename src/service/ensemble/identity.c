@@ -28,7 +28,7 @@ static bool is_blank(const struct ensemble *e) { return !e->raft.last_index && !
 static void explain_waiting(const struct ensemble *e) {
     logger_info(!is_blank(e)
                     ? "this server has no vote until it has caught up with a leader, because "
-                      "the end of its log was lost"
+                      "the end of its log was lost, or it began without data"
                 : e->settings->join
                     ? "this server has no data; it waits to be added to the ensemble ('conclave "
                       "ensemble add')"

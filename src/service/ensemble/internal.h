@@ -285,7 +285,8 @@ void peers_flush(struct ensemble *ensemble);
 bool peers_update(struct ensemble *ensemble);
 void peers_end_unanswered(struct ensemble *ensemble); /* so that they introduce themselves again */
 void peers_dismiss(struct ensemble *ensemble, uint8_t id); /* it is told, and the link ends */
-void peers_redial(struct ensemble *ensemble);              /* with what is known now in the hello */
+void peers_tell_removed(struct ensemble *ensemble); /* those with a link that are no members */
+void peers_redial(struct ensemble *ensemble);       /* with what is known now in the hello */
 void peers_ask_read_index(struct ensemble *ensemble, uint64_t number);
 void peers_answer_read_index(struct ensemble *ensemble, uint8_t to, uint64_t number,
                              uint64_t index);

@@ -117,13 +117,18 @@ static void stop_contradicted(const struct ensemble *e, const struct raft_messag
     _exit(ENSEMBLE_EXIT_FAILED);
 }
 
-/* A server that stands for election, and is no member by what is committed, may not know it. */
-static void answer_removed(struct ensemble *e, const struct raft_message *m) {
+/* A server that comes back, or stands for election, and is no member by what is committed, may not
+ * know it.  One that is leaving is told when this leader does not go on with it. */
+static void tell_removed(struct ensemble *e, uint8_t id) {
     const struct raft *raft = &e->raft;
     bool removed = raft->config.count && raft->config_index <= raft->commit_index &&
-                   !raft_find_member(&raft->config, m->from);
-    if (m->type == RAFT_REQUEST_VOTE && removed && !e->removed)
-        SEND(e, m->from, removed, raft->config_index);
+                   !raft_find_member(&raft->config, id) && !e->peer[id].left_index;
+    if (removed && !e->removed) SEND(e, id, removed, raft->config_index);
+}
+
+void peers_tell_removed(struct ensemble *e) {
+    for (uint32_t id = 1; id <= SETTINGS_ID_MAX; id++)
+        if (e->peer[id].guest && e->peer[id].up) tell_removed(e, (uint8_t)id);
 }
 
 static bool receive_message(struct ensemble *e, uint8_t from, uint16_t version, struct zk_in in) {
@@ -150,7 +155,7 @@ static bool receive_message(struct ensemble *e, uint8_t from, uint16_t version, 
     if (is_append && !peers_entries_are_applicable(&payload.batch)) return false;
     if (is_config && !members_read_entry(&payload.batch, &config, &payload.members)) return false;
     if (leaving_answered(e, &m)) return true;
-    answer_removed(e, &m);
+    if (m.type == RAFT_REQUEST_VOTE) tell_removed(e, from);
     if (m.type == RAFT_APPEND_ENTRIES_RESPONSE) catch_up_answered(e, &m);
     bool valid = core_receive(e, &m, is_config ? &config : NULL, &out);
     if (out.contradiction) stop_contradicted(e, &m);
@@ -259,13 +264,15 @@ static bool receive_introduction(struct ensemble *e, uint8_t from, uint16_t vers
 /* The leader sends nothing more to this server, so its clients have to go elsewhere.  One that
  * was down when it was removed hears of it from any server of the ensemble: that one has a
  * committed entry which is not in this log, so this server cannot be elected anyway, and need not
- * stand. */
+ * stand.  One without data waits to be added, and one with a leader knows better: the other's
+ * configuration may be an old one. */
 static bool receive_removed(struct ensemble *e, uint8_t from, uint16_t version, struct zk_in in) {
     struct frame_removed frame;
     if (!codec_read_removed(&in, version, &frame) || zk_left(&in)) return false;
-    bool news = raft_find_member(&e->raft.config, e->raft.self) &&
-                frame.config_index > e->raft.config_index;
-    if (from != e->raft.leader && !news) return false;
+    bool dismissed = from == e->raft.leader && !frame.config_index;
+    bool news = e->raft.last_index && frame.config_index >= e->raft.config_index &&
+                (!e->raft.leader || from == e->raft.leader);
+    if (!dismissed && !news) return true;
     change_removed(e);
     e->callbacks->leader_changed(e->owner, ENSEMBLE_REMOVED);
     return true;
@@ -374,6 +381,7 @@ static void link_up(void *owner, uint64_t id) {
     struct ensemble *e = owner;
     e->peer[id].up = true;
     identity_introduce(e, (uint8_t)id);
+    if (e->peer[id].guest) tell_removed(e, (uint8_t)id);
     core_peer_connected(e, (uint8_t)id);
     catch_up_link_up(e, (uint8_t)id);
     ensemble_note_leader(e);
