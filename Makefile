@@ -11,6 +11,7 @@
 ## Before a release:
 ##   make soak       does all of these up to the fuzzers, and the long forms of tests; S="world lint" for some parts
 ##   make stress     runs the tests of processes beside programs that keep the machine busy
+##   make slow-disk  runs those tests with syncs that take long; SYNC_MS=40
 ##   make mutants    makes small deliberate faults, all of which the tests must notice; M='part of a name' for some
 ##   make mutants-check   names, in seconds, those that do not apply any more
 ##   make sanitize   runs the tests that matter for it with the address and undefined behaviour sanitizers
@@ -65,7 +66,7 @@ compiler_has = $(shell $(CC) -Werror $(1) -x c -c -o /dev/null /dev/null >/dev/n
 # compiling, so the program is linked plainly, too, when only tests are made; `make all test` tests what `make` makes.
 ifeq ($(origin LTO),undefined)
 LTO     := $(call compiler_has,-flto=2 -ffat-lto-objects)
-LINK    := $(if $(filter-out build-tests man museum mutants stress test,$(or $(MAKECMDGOALS),all)),$(LTO))
+LINK    := $(if $(filter-out build-tests man museum mutants slow-disk stress test,$(or $(MAKECMDGOALS),all)),$(LTO))
 else
 LINK    := $(LTO)
 endif
@@ -99,7 +100,7 @@ MANUALS := $(B)/man/conclave.1 $(patsubst src/cli/cmd_%.c,$(B)/man/conclave-%.1,
              $(sort $(wildcard src/cli/cmd_*.c)))
 
 .PHONY: all afl bench build-tests clean cost-libraries cross deps force format fuzz fuzz-deps help install libraries lint lint-builds lint-clang \
-        lint-deps lint-gcc lint-shell lint-tidy man man-deps museum museum-deps musl mutants mutants-check portable-tests run sanitize screenshots simulate site soak stress test \
+        lint-deps lint-gcc lint-shell lint-tidy man man-deps museum museum-deps musl mutants mutants-check portable-tests run sanitize screenshots simulate site slow-disk soak stress test \
         test-deps tour tsan unit-deps world-libraries
 .DELETE_ON_ERROR:
 .SECONDARY: $(UNIT_OBJECTS)
@@ -111,7 +112,7 @@ help:
 
 # ---- Which packages are missing ----
 # These targets install what they need, and whatever they are made of does too; the others only name it.
-run screenshots site tour test build-tests museum mutants stress bench simulate format fuzz afl lint lint-builds cross musl: IF_MISSING := --install
+run screenshots site tour test build-tests museum mutants slow-disk stress bench simulate format fuzz afl lint lint-builds cross musl: IF_MISSING := --install
 
 # $(call install,PACKAGES), for targets of packaging/package.mk.
 install = @./scripts/packages --install $(1)
@@ -400,6 +401,12 @@ stress: build-tests
 	@./scripts/packages $(IF_MISSING) stress-ng
 	@stress-ng --quiet --cpu 4 --io 2 --timeout 30m & hog=$$!; trap 'kill $$hog 2>/dev/null; wait' EXIT; \
 	    B=$(B) ./tests/run $(or $(T),$(STRESSED_SUITES))
+
+# The same for a disk: many of these tests are about what is durable, and when.
+SLOW_SUITES := $(STRESSED_SUITES) =commands =elections =fence =hostile =limits =locks =operations =peers =recipes =records =tls =upgrade =words
+slow-disk: build-tests
+	@$(CC) -O2 -Wall -Wextra $(WERROR) -shared -fPIC -o $(B)/slow_disk.so tests/net/slow_disk.c
+	@LD_PRELOAD=$(abspath $(B))/slow_disk.so SYNC_MS=$(or $(SYNC_MS),40) B=$(B) ./tests/run $(or $(T),$(SLOW_SUITES))
 
 # What was published as a fault, in programs of its own, beside the three that exhibits run.
 museum: museum-deps $(B)/conclave $(B)/conclave-simulate $(B)/tests/test_raft_sim

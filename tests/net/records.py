@@ -136,7 +136,7 @@ def changes(directory):
     away = ensemble.followers()[0]
     away.kill()
     old = {name for m in ensemble.running() for name in os.listdir(m.directory) if name.startswith("log.")}
-    trim(ensemble.running(), lambda: zk.set("/n", bytes(100000)), old)
+    trim(ensemble.running(), lambda: zk.retry(zk.set, "/n", bytes(100000)), old)
     away.start()
     eventually(lambda: "a snapshot of the leader was installed" in away.log(), "a snapshot")
     write(zk, "/n")
