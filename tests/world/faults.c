@@ -233,7 +233,7 @@ static void slow_disk(void) {
     trace("", "the disk of server %u is slow", m->number);
     world->coverage.slow_disks++;
     m->disk.sync_min = MS;
-    m->disk.sync_max = length(2 * MS, 60 * MS);
+    m->disk.sync_max = length(2 * MS, 2 * SECOND);
     call_at(world->now + length(200 * MS, 4 * SECOND), mend_disk, m, 0);
 }
 

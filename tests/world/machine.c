@@ -44,6 +44,7 @@ static void settle(struct machine *m) {
     set(settings, "dataDir", m->disk.path);
     set(settings, "ensemble.reads", world->linearizable ? "linearizable" : "sequential");
     if (world->short_logs) set(settings, "ensemble.keptBytes", "300");
+    if (world->few_in_flight) set(settings, "ensemble.inflightBytes", "300");
     snprintf(text, sizeof text, "%u", world->loop_steps);
     if (world->loop_steps) set(settings, "loop.steps", text);
     if (world_has(KIND_TTL)) set(settings, "extendedTypesEnabled", "true");

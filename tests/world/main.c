@@ -94,6 +94,7 @@ static void open_world(uint64_t seed, uint64_t kinds, unsigned servers, const ch
                 random_time(&world->random, 30 * US, both ? delay_max : users_delay_max);
         }
     world->jitter = 200 * US;
+    world->few_in_flight = rng_chance(&world->random, 0.2);
 }
 
 static void start_all(void) {

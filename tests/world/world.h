@@ -496,6 +496,7 @@ struct world {
     nanos disturbed[HOSTS_MAX][HOSTS_MAX]; /* when bytes could not pass, or a connection broke */
     bool linearizable;                     /* a setting of the servers: --reads linearizable */
     bool short_logs;     /* another: few entries are kept in memory for members that lag */
+    bool few_in_flight;  /* another: few are sent before they are acknowledged */
     unsigned loop_steps; /* another: how much is done in one iteration; 0: the default */
     unsigned flips;      /* bits that are to flip */
     size_t chunk;        /* the most that is sent of a snapshot at once; 0: the servers' own */

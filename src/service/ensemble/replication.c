@@ -4,11 +4,10 @@
 #include "service/ensemble/internal.h"
 
 enum {
-    UNSENT_MAX = 4 << 20,    /* bytes that a link has not taken */
-    INFLIGHT_MAX = 16 << 20, /* bytes of entries that a member has not acknowledged */
-    APPEND_MAX = 1 << 20,    /* bytes of entries in one message */
-    PROBE_MAX = 64 << 10,    /* bytes of entries in a probe: it may be sent in vain, and often */
-    FORWARD_MAX = 1 << 20,   /* bytes of proposals in one frame */
+    UNSENT_MAX = 4 << 20,  /* bytes that a link has not taken */
+    APPEND_MAX = 1 << 20,  /* bytes of entries in one message */
+    PROBE_MAX = 64 << 10,  /* bytes of entries in a probe: it may be sent in vain, and often */
+    FORWARD_MAX = 1 << 20, /* bytes of proposals in one frame */
     DEFERRAL_MS = 2,
     FORWARD_AGAIN_MS = 2000, /* proposals that are not applied by then are forwarded again ... */
     FORWARD_AGAIN_TIMES = 4, /* ... but the link may have so many times the time that it needs */
@@ -37,7 +36,7 @@ static bool is_congested(const struct ensemble *e, const struct raft_peer *peer,
     if (link_unsent(e->links, id) > UNSENT_MAX || !link_takes_bulk(e->links, id)) return true;
     uint64_t first = peer->match_index > e->log.after ? peer->match_index + 1 : e->log.after + 1;
     return peer->mode == RAFT_STREAM &&
-           window_span(&e->log, first, peer->next_index - 1) > INFLIGHT_MAX;
+           window_span(&e->log, first, peer->next_index - 1) > (size_t)e->settings->inflight_bytes;
 }
 
 bool replicate_is_quorum_with(const struct ensemble *e, uint8_t id) {
@@ -91,8 +90,11 @@ static void replicate_to(struct ensemble *e, uint8_t id, bool urgent_only) {
     const struct raft_peer *peer = raft_find_peer(&e->raft, id);
     struct raft_message m;
     uint64_t last;
-    if (link_bulk_waits(e->links, id) && core_overtaking_heartbeat(e, id, &m))
-        peers_send(e, &m, NULL, 0);
+    /* However much a member has still to take or to acknowledge: it must not miss its leader, which
+     * it would tell no more of what is durable. */
+    bool waits =
+        peer->heartbeat_due && (link_bulk_waits(e->links, id) || is_congested(e, peer, id));
+    if (waits && core_overtaking_heartbeat(e, id, &m)) peers_send(e, &m, NULL, 0);
     while (!is_congested(e, peer, id) &&
            raft_next_append(&e->raft, id, last = last_index_for(e, id), &m)) {
         if (can_wait(e, &m, urgent_only)) return;

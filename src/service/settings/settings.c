@@ -26,6 +26,7 @@ void settings_default(struct settings *settings) {
         .sync_warning_ms = 1000,
         .sync_wait_us = 1000,
         .kept_bytes = 32 << 20,
+        .inflight_bytes = 16 << 20,
         .record_mib_max = 1024,
         .loop_steps = 4096,
         .log_level = LOGGER_INFO,

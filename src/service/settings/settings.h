@@ -66,6 +66,7 @@ struct settings {
     bool force_sync;
     int32_t sync_warning_ms;
     int32_t kept_bytes;                  /* of applied entries, for members that lag */
+    int32_t inflight_bytes;              /* of entries that a member has not acknowledged */
     int32_t memory_mib_max;              /* 0: what the system allows */
     int32_t loop_steps;                  /* of each kind of work, in one iteration of the loop */
     int32_t sync_wait_us;                /* a disk that takes longer is left to a thread */

@@ -121,6 +121,8 @@ static const struct key keys[] = {
             "A disk that takes longer is left to a thread, us"),
     NUMBER_("ensemble.keptBytes", kept_bytes, 0, INT32_MAX,
             "Bytes of applied entries that are kept in memory for members that lag"),
+    NUMBER_("ensemble.inflightBytes", inflight_bytes, 0, INT32_MAX,
+            "Bytes of entries that a member is sent before it has acknowledged any of them"),
     TEXT_("record.file", record_file,
           "Where each step of the consensus core is recorded, for 'conclave trace'"),
     NUMBER_("record.maxMiB", record_mib_max, 2, INT32_MAX,
