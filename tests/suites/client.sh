@@ -203,8 +203,7 @@ JAVA_TOOL_OPTIONS="-Djava.security.auth.login.config=$WORK/jaas -Dzookeeper.auth
     tests/wire/reference "$WORK/zookeeper" "$port" >"$WORK/zookeeper.log" 2>&1 &
 zookeeper=$!
 trap 'kill "$zookeeper" 2>/dev/null; wait' EXIT
-listens() { (exec 3<>"/dev/tcp/$ADDRESS/$port") 2>/dev/null; }
-check "ZooKeeper answers" await listens
+check_first "ZooKeeper answers" await listens "$port"
 examples ZooKeeper "$ADDRESS:$port"
 check "SASL: the password is right" shows sasl:ann probe "$ADDRESS:$port" sasl=ann secret
 check "SASL: the password is wrong" refused "authentication" "$ADDRESS:$port" sasl=ann wrong

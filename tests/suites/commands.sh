@@ -12,13 +12,11 @@ servers+=($!)
     --set extendedTypesEnabled=true >"$WORK/conclave.log" 2>&1 &
 servers+=($!)
 
-listens() { (exec 3<>"/dev/tcp/$ADDRESS/$1") 2>/dev/null; }
-
 # of SERVER PORT: each test is a check of its own; one process runs them all.
 of() {
     local name names=()
     for name in $(/usr/bin/python3 tests/wire/commands.py --list); do ! is_wanted "$1: $name" || names+=("$name"); done
-    check "$1 answers" await listens "$2"
+    check_first "$1 answers" await listens "$2"
     [ ${#names[@]} -gt 0 ] || return
     bounded /usr/bin/python3 tests/wire/commands.py "$ADDRESS:$2" "${names[@]}" >"$WORK/results.$2" 2>&1
     for name in "${names[@]}"; do

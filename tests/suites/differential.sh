@@ -14,9 +14,6 @@ servers+=($!)
     >"$WORK/conclave.log" 2>&1 &
 servers+=($!)
 
-listens() { (exec 3<>"/dev/tcp/$ADDRESS/$1") 2>/dev/null; }
-answers() { await listens "$1"; } # PORT
-
 compare() {
     /usr/bin/python3 tests/wire/differential.py "$ADDRESS:$port" "$ADDRESS:$((port + 1))" "$@"
 }
@@ -25,10 +22,8 @@ spoilt() { # KIND: an answer that was changed on the way is noticed
     ! compare --tamper "$1" --rounds 1 --steps 400 >"$WORK/spoilt" && grep -q Difference "$WORK/spoilt"
 }
 
-check "ZooKeeper answers" answers "$port"
-check "the server answers" answers "$((port + 1))"
-if [ "$FAILURES" -eq 0 ]; then
-    check "every reply, error and event is ZooKeeper's" compare ${SEED:+--seed "$SEED"} ${STEPS:+--steps "$STEPS"}
-    check "a missing event would be noticed" spoilt event
-    check "another error would be noticed" spoilt error
-fi
+check_first "ZooKeeper answers" await listens "$port"
+check_first "the server answers" await listens "$((port + 1))"
+check "every reply, error and event is ZooKeeper's" compare ${SEED:+--seed "$SEED"} ${STEPS:+--steps "$STEPS"}
+check "a missing event would be noticed" spoilt event
+check "another error would be noticed" spoilt error

@@ -11,10 +11,9 @@ servers+=($!)
 "$CONCLAVE" serve --data "$WORK/conclave" --listen "$ADDRESS:$((port + 1))" --http off --set maxClientCnxns=0 \
     >"$WORK/conclave.log" 2>&1 &
 servers+=($!)
-listens() { (exec 3<>"/dev/tcp/$ADDRESS/$1") 2>/dev/null; }
 
-check "ZooKeeper answers" await listens "$port"
-check "the server answers" await listens "$((port + 1))"
+check_first "ZooKeeper answers" await listens "$port"
+check_first "the server answers" await listens "$((port + 1))"
 for test in $(/usr/bin/python3 tests/wire/locks.py --list); do
     check_alone "locks: $test" bounded /usr/bin/python3 tests/wire/locks.py "$ADDRESS:$((port + 1))" "$test"
     check_alone "locks, ZooKeeper: $test" bounded /usr/bin/python3 tests/wire/locks.py "$ADDRESS:$port" "$test"

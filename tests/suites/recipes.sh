@@ -30,7 +30,6 @@ keep_conclave() {
         wait "$pid"
     done
 }
-listens() { (exec 3<>"/dev/tcp/$ADDRESS/$1") 2>/dev/null; }
 
 # recipes COMMAND NAME ARGUMENT...: a process of the driver, at the server that is tested now.
 recipes() { bounded "$WORK/recipes" "$1" "$AT" "/$2" "${@:3}"; }
@@ -261,17 +260,15 @@ quick() {
 servers+=($!)
 keep_conclave 2>/dev/null &
 servers+=($!)
-check "the driver compiles" compile
-check "the server answers" await listens "$port"
-check "ZooKeeper answers" await listens "$((port + 1))"
-if [ "$FAILURES" -eq 0 ]; then
-    AT=$ADDRESS:$((port + 1))
-    slow ZooKeeper
-    RECIPES_SERVER=$AT later "ZooKeeper: the unit tests of the recipes" bounded "$B/tests/test_recipes"
-    quick ZooKeeper
-    AT=$ADDRESS:$port
-    slow conclave
-    quick conclave
-    collect
-    check "conclave: the server is killed and restarted" restarts
-fi
+check_first "the driver compiles" compile
+check_first "the server answers" await listens "$port"
+check_first "ZooKeeper answers" await listens "$((port + 1))"
+AT=$ADDRESS:$((port + 1))
+slow ZooKeeper
+RECIPES_SERVER=$AT later "ZooKeeper: the unit tests of the recipes" bounded "$B/tests/test_recipes"
+quick ZooKeeper
+AT=$ADDRESS:$port
+slow conclave
+quick conclave
+collect
+check "conclave: the server is killed and restarted" restarts
