@@ -2,16 +2,10 @@
  * children first, and missing ones are created, parents first. */
 #include "cli/restore.h"
 
-#include <stdarg.h>
-
-#include "conclave.h"
-
 enum {
     READ_AHEAD = 64,        /* nodes */
     BATCH_BYTES = 1 << 19,  /* well below the longest request */
     BATCH_OPERATIONS = 500, /* a multi delays the server's other clients */
-    SESSION_MS = 30000,
-    CONNECT_MS = 5000,
 };
 
 struct seen { /* a node of the server */
@@ -28,44 +22,34 @@ struct state {
     struct restore *restore;
     const struct tree *tree;
     struct cv_client *client;
-    struct bytes paths; /* each with a NUL byte after it */
+    struct bytes paths;
     struct seen *seen;
-    size_t seens, room, read; /* read: so many of them */
-    bool failed;
+    size_t seens, room, read;             /* read: so many of them */
+    int failed;                           /* the exit code */
     unsigned char *status;                /* by node of the backup: enum status */
     struct cv_op batch[BATCH_OPERATIONS]; /* the operations of a multi; see free_op */
     size_t operations, batch_bytes;
     struct bytes data, acls; /* ids of nodes whose data or ACL differs */
 };
 
-__attribute__((format(printf, 2, 3))) static int fail(struct state *s, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(s->restore->message, sizeof s->restore->message, format, arguments);
-    va_end(arguments);
-    return -1;
-}
-
-static int fail_client(struct state *s, int error) {
-    char why[RESTORE_MESSAGE_MAX];
-    if (error == CV_NO_SERVER) return fail(s, "%s", cv_explain(s->client, why, sizeof why));
-    return fail(s, "%s: %s", s->restore->address, cv_error_text(error));
-}
-
-/* Errors from the connection or from us concern no path. */
-static int fail_at(struct state *s, struct zk_text path, int32_t err) {
-    const char *name = zk_error_name(err);
-    if (err > ZK_APIERROR || !name) return fail_client(s, err);
-    return fail(s, "%.*s: %s%s", path.size, path.at, name,
-                err == ZK_NOAUTH ? "; set CONCLAVE_AUTH=user:password in the environment to a "
-                                   "user with permission, such as the super user"
-                : err == ZK_NONODE || err == ZK_NODEEXISTS || err == ZK_NOTEMPTY
-                    ? "; another client has changed the tree meanwhile: run the restore again"
-                    : "");
+/* All paths here have a NUL byte after them. */
+static int fail_at(struct state *s, struct zk_text path, int error) {
+    if (error != CV_NO_NODE && error != CV_NODE_EXISTS && error != CV_NOT_EMPTY)
+        return remote_fail(s->restore->remote, error, path.at);
+    return remote_say(EXIT_CONFLICT,
+                      "%s: another client has changed the tree meanwhile; run the restore again",
+                      path.at);
 }
 
 static void report(struct state *s, const char *what, struct zk_text path) {
-    fprintf(s->restore->out, "%s %.*s\n", what, path.size, path.at);
+    if (s->restore->remote->json) {
+        json_t *name = remote_json_name(path.at);
+        remote_json_line(json_pack("{s:s, s:o}", "change", what, "path", name));
+        return;
+    }
+    printf("%s ", what);
+    remote_put(stdout, path.at, (size_t)path.size, REMOTE_NAME);
+    putchar('\n');
 }
 
 static struct zk_text path_of(const struct state *s, const struct seen *seen) {
@@ -75,6 +59,7 @@ static struct zk_text path_of(const struct state *s, const struct seen *seen) {
 static struct zk_text path_in_backup(const struct state *s, node_id id, struct bytes *path) {
     path->used = 0;
     tree_path(s->tree, id, path);
+    *bytes_reserve(path, 1) = 0;
     return (struct zk_text){(const char *)path->at, (int32_t)path->used};
 }
 
@@ -121,10 +106,7 @@ static bool is_there(struct reading *reading, const struct cv_result *result, no
     struct zk_text path = path_of(s, &s->seen[reading->index]);
     if (s->failed) return false;
     reading->deleted |= result->error == CV_NO_NODE;
-    if (result->error && result->error != CV_NO_NODE) {
-        s->failed = true;
-        fail_at(s, path, result->error);
-    }
+    if (result->error && result->error != CV_NO_NODE) s->failed = fail_at(s, path, result->error);
     *id = wanted_at(s, path);
     return !result->error;
 }
@@ -210,14 +192,15 @@ static int read_some(struct state *s, struct reading readings[READ_AHEAD]) {
         error = cv_start_all(s->client, ops, 3, done, (void *[]){reading, reading, reading});
     }
     while (!error && s->read < end) error = cv_process_for(s->client, -1);
-    return error ? fail_client(s, error) : s->failed ? -1 : 0;
+    return error ? remote_fail(s->restore->remote, error, NULL) : s->failed;
 }
 
 static int compare_all(struct state *s) {
     struct reading readings[READ_AHEAD];
     add_seen(s, 0, (struct zk_text){"", 0}, (struct zk_text){"", 0});
     while (s->read < s->seens) {
-        if (read_some(s, readings) != 0) return -1;
+        int status = read_some(s, readings);
+        if (status) return status;
         if (s->restore->progress) s->restore->progress(s->read, s->seens + 1);
     }
     return 0;
@@ -292,9 +275,9 @@ static int change(struct state *s, const char *what, struct cv_op op) {
     size_t size = HEADER + strlen(op.path) + op.size;
     report(s, what, zk_text_of(op.path));
     if (s->restore->dry_run) return free_op(&op), 0;
-    if ((s->batch_bytes + size > BATCH_BYTES || s->operations == BATCH_OPERATIONS) &&
-        send_batch(s) != 0)
-        return free_op(&op), -1;
+    bool is_full = s->batch_bytes + size > BATCH_BYTES || s->operations == BATCH_OPERATIONS;
+    int status = is_full ? send_batch(s) : 0;
+    if (status) return free_op(&op), status;
     s->batch[s->operations++] = op;
     s->batch_bytes += size;
     return 0;
@@ -308,7 +291,8 @@ static int delete_surplus(struct state *s) {
             report_kept(s, seen);
             continue;
         }
-        if (change(s, "delete", cv_op_delete(copied(path_of(s, seen)), -1)) != 0) return -1;
+        int status = change(s, "delete", cv_op_delete(copied(path_of(s, seen)), -1));
+        if (status) return status;
         s->restore->deleted++;
     }
     return send_batch(s);
@@ -378,29 +362,17 @@ static int write_acl(struct state *s, node_id id, struct zk_text path) {
 /* ACLs come last, for they may forbid the other changes; and one by one: a multi cannot set them.
  */
 static int write_differences(struct state *s) {
-    if (for_each(s, &s->data, write_data) != 0 || send_batch(s) != 0) return -1;
-    return for_each(s, &s->acls, write_acl);
+    int status = for_each(s, &s->data, write_data);
+    if (!status) status = send_batch(s);
+    return status ? status : for_each(s, &s->acls, write_acl);
 }
-
-/* ---- All of it ---- */
 
 static int restore_all(struct state *s) {
-    if (compare_all(s) != 0) return -1;
+    int status = compare_all(s);
     if (s->restore->progress) s->restore->progress(1, 1); /* removes the bar: lines follow */
-    bool done = delete_surplus(s) == 0 && create_missing(s) == 0 && write_differences(s) == 0;
-    return done ? 0 : -1;
-}
-
-static int connect_to(struct state *s) {
-    struct cv_auth auth = {.scheme = "digest", .credential = s->restore->secret};
-    struct cv_options options = {.servers = s->restore->address,
-                                 .session_timeout = SESSION_MS,
-                                 .connect_timeout = CONNECT_MS,
-                                 .flags = CV_NO_THREAD,
-                                 .auth = &auth,
-                                 .auth_count = s->restore->secret ? 1 : 0};
-    int error = cv_open(&s->client, &options);
-    return error ? fail_client(s, error) : 0;
+    if (!status) status = delete_surplus(s);
+    if (!status) status = create_missing(s);
+    return status ? status : write_differences(s);
 }
 
 int restore_run(struct restore *restore) {
@@ -410,8 +382,8 @@ int restore_run(struct restore *restore) {
     s->tree = restore->tree;
     s->status = calloc(restore->tree->node_arena.used / sizeof(struct node), 1);
     cv_assert(s->status);
-    int status = connect_to(s) == 0 ? restore_all(s) : -1;
-    cv_close(s->client);
+    s->client = restore->remote->client;
+    int status = restore_all(s);
     drop_batch(s);
     free(s->status);
     free(s->seen);

@@ -5,23 +5,19 @@
 #ifndef CV_CLI_RESTORE_H
 #define CV_CLI_RESTORE_H
 
-#include <stdio.h>
-
+#include "cli/remote.h"
 #include "service/tree/tree.h"
 
-enum { RESTORE_MESSAGE_MAX = 1024 };
-
 struct restore {
-    const struct tree *tree;      /* the backup */
-    const char *address, *secret; /* "user:password", or NULL */
-    bool dry_run;                 /* only report the changes */
-    FILE *out;                    /* one line for each change */
+    const struct tree *tree; /* the backup */
+    struct remote *remote;   /* connected, without a thread */
+    bool dry_run;            /* only report the changes, each in a line */
     void (*progress)(size_t done, size_t all);
 
     uint64_t created, written, acls, deleted, kept;
-    char message[RESTORE_MESSAGE_MAX]; /* after -1 */
 };
 
+/* 0, or the exit code after one line that says what is wrong. */
 int restore_run(struct restore *restore);
 
 #endif

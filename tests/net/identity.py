@@ -223,8 +223,8 @@ def data_of_its_own(directory):
     alone.stdout.close()
     refuses(own, "the data was written by a server alone, so this server does not join")
     backup = f"{directory}/backup"
-    subprocess.run([own.program, "backup", "--data", ensemble.members[0].directory, backup], check=True,
-                   stdout=subprocess.DEVNULL)
+    words = [own.program, "backup", "--data", ensemble.members[0].directory, backup]
+    eventually(lambda: subprocess.run(words, check=False, capture_output=True).returncode == 0, "a member has data")
     shutil.rmtree(own.directory)
     said = subprocess.run([own.program, "restore", backup, "--data", own.directory], check=True, capture_output=True,
                           text=True).stdout

@@ -179,8 +179,8 @@ cut_short() { head -c 5000 "$WORK/all.snapshot" >"$WORK/short" && says "short: i
 check "restore: a backup that was cut short" cut_short
 check "restore: no target" says "either --data" 2 c restore "$WORK/all.snapshot"
 check "restore: two targets" says "either --data" 2 c restore "$WORK/all.snapshot" --data "$WORK/x" --server 127.0.0.1:1
-check "restore: no address" says "is not an address" 2 c restore "$WORK/all.snapshot" --server here
-check "restore: nothing listens there" says "connection refused" 3 c restore "$WORK/all.snapshot" --server 127.0.0.1:1
+check "restore: a server is named" says "either --data" 2 env CONCLAVE_SERVER=127.0.0.1:1 "$CONCLAVE" restore "$WORK/all.snapshot"
+check "restore: nothing listens there" says "connection refused" 69 c restore "$WORK/all.snapshot" --server 127.0.0.1:1
 check "backup: no file" says "give the FILE" 2 c backup
 check "backup: no data" says "there is no data in it" 3 c backup "$WORK/x" --data "$WORK/zk"
 check "backup: no directory" says "No such file" 3 c backup "$WORK/x" --data "$WORK/nowhere"
@@ -197,13 +197,20 @@ empty_server() { restores '^28[0-9][0-9] created, 1 written, 0 ACLs set, 0 delet
 nothing_to_do() { restores '^0 created, 0 written, 0 ACLs set, 0 deleted, 0 kept'; }
 stranger() {
     env -u CONCLAVE_AUTH "$CONCLAVE" restore "$WORK/all.snapshot" --server "$AT" >"$WORK/restore.out" 2>"$WORK/restore.err"
-    [ $? -eq 3 ] && grep 'NOAUTH; set CONCLAVE_AUTH' "$WORK/restore.err"
+    [ $? -eq 77 ] && grep -- 'ACL does not allow this; say who is asking with --auth-file' "$WORK/restore.err"
 }
 other_tree() { # what belongs to sessions stays, and what is above it
     tree spoil "$AT" && restores '^2 created, 1 written, 1 ACLs set, 3 deleted, 4 kept' &&
         grep -x 'keep /text/mine' "$WORK/restore.out" && grep -x 'keep /surplus/held' "$WORK/restore.out" &&
         tree dump "$AT" "$WORK/to.json" && tree alike "$WORK/original.json" "$WORK/to.json" /surplus &&
         jq -e '.nodes["/surplus/held/mine"]' "$WORK/to.json"
+}
+# Beside the tree itself, below a node that there is not yet; each change is a line of JSON.
+beside() { CONCLAVE_AUTH=super:test c restore "$WORK/all.snapshot" --server "$AT/beside" --json; }
+into_a_chroot() {
+    beside >"$WORK/restore.out" && jq -es 'map(select(.change == "create")) | length > 2800' "$WORK/restore.out" &&
+        jq -es 'last.created == (map(select(.change == "create")) | length)' "$WORK/restore.out" &&
+        json 'del(.dry_run) | add == 0' beside && restores '^0 created, 0 written, 0 ACLs set, 28[0-9][0-9] deleted, 0 kept'
 }
 zookeeper_restored() { zookeeper "$WORK/zk2" && restores '^28[0-9][0-9] created' && is_restored && nothing_to_do && kill_it; }
 
@@ -212,6 +219,7 @@ check "restore: a dry run" dry_run
 check "restore: an empty server" empty_server
 check "restore: a second time changes nothing" nothing_to_do
 check "restore: not allowed" stranger
+check "restore: below a node" into_a_chroot
 check "restore: a tree that differs in all ways" other_tree
 end
 check "restore: the server served to the end" test $? -eq 0
