@@ -54,8 +54,8 @@ LINT_PACKAGES  := clang clang-tidy gcc libcmocka-dev libzookeeper-mt-dev shellch
 MAN_PACKAGES   := help2man
 TEST_PACKAGES  := binutils chromium chromium-driver clang-format curl gcc git iproute2 jq libxml2-utils prometheus redis-server systemd
 # Real clients, and the real server to compare with.
-TEST_PACKAGES  += default-jre-headless libcommons-cli-java libnetty-java libslf4j-java libzookeeper-java \
-                  libzookeeper-mt-dev openssl python3-kazoo strace zookeeper \
+TEST_PACKAGES  += default-jre-headless libcommons-cli-java libcurator-recipes-java libnetty-java librhino-java libslf4j-java \
+                  libzookeeper-java libzookeeper-mt-dev openssl python3-kazoo strace zookeeper \
                   $(if $(shell command -v npm),,nodejs npm)
 
 # ---- Flags ----

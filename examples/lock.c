@@ -30,7 +30,7 @@ int main(int count, char **argument) {
     char path[256];
     int error;
     if (count != 3) return fprintf(stderr, "usage: lock NAME SECONDS\n"), 2;
-    snprintf(path, sizeof path, "/locks/%s", argument[1]);
+    snprintf(path, sizeof path, "/conclave/locks/%s", argument[1]);
     error = cv_open(&client, NULL); /* $CONCLAVE_SERVER, or localhost:2181 */
     if (error) return fail(client, "open", error);
     struct cv_lock_options options = {.label = "an example", .on_change = changed};

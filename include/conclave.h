@@ -5,7 +5,7 @@
  *     struct cv_client *client;
  *     struct cv_lock *lock;
  *     if (cv_open(&client, &(struct cv_options){.servers = "localhost:2181"}) != CV_OK) ...
- *     if (cv_lock_open(&lock, client, "/locks/report", NULL) != CV_OK) ...
+ *     if (cv_lock_open(&lock, client, "/conclave/locks/report", NULL) != CV_OK) ...
  *     if (cv_lock_acquire(lock, CV_FOREVER) == CV_OK) {
  *         ... nobody else is here; cv_lock_token(lock) proves it to whoever keeps the resource
  *         cv_lock_release(lock);
@@ -78,6 +78,7 @@ enum cv_error {
     CV_LOST = -204, /* held until now, and no more for certain */
     CV_NOT_HELD = -205,
     CV_TLS_FAILED = -206,
+    CV_OTHER_RECIPE = -207, /* others compete for the lock who would not wait for us */
 };
 
 CV_API const char *cv_error_text(int error);
@@ -361,7 +362,7 @@ CV_API int cv_children(struct cv_client *client, const char *path, struct cv_res
  *
  * A lock is a node; who wants it adds an ephemeral sequential child and waits for those before it
  * that stand in its way, watching one of them.  Grants are first in, first out.  The names of the
- * children are those of kazoo's recipes, so both may compete for the same lock.
+ * children are those of a recipe that other libraries have, too: see enum cv_lock_recipe.
  *
  * A lock that is held has a fencing token, which grows with every grant of that lock, and a
  * deadline.  The lock turns from CV_HELD to CV_LOST_LOCK, and on_change is called, before the
@@ -375,6 +376,17 @@ struct cv_lock;
 enum cv_lock_state { CV_IDLE, CV_WAITING, CV_HELD, CV_LOST_LOCK };
 
 enum cv_lock_kind { CV_EXCLUSIVE, CV_SHARED };
+
+/* With which other clients a lock can be shared.  The clients of one recipe do not wait for the
+ * nodes of another, so who finds some of another gives up: CV_OTHER_RECIPE. */
+enum cv_lock_recipe {
+    CV_CURATOR,    /* InterProcessMutex of Curator, Lock of go-zookeeper */
+    CV_CURATOR_RW, /* InterProcessReadWriteLock of Curator; has no slots */
+    CV_KAZOO,      /* Lock, ReadLock and WriteLock of kazoo */
+    /* Makes nodes as CV_CURATOR, and waits for those of all recipes: only if all others are known
+     * to wait for it, as kazoo's with extra_lock_patterns=["-lock-"] do. */
+    CV_ANY_RECIPE
+};
 
 typedef void cv_lock_fn(struct cv_lock *lock, enum cv_lock_state state, void *arg);
 
@@ -391,6 +403,7 @@ struct cv_lock_options {
     /* CONCLAVE_SESSIONS of the environment, in a program that 'conclave lock' has started: others
      * then see that those who hold the locks around it wait for this one.  NULL: none */
     const char *outer;
+    enum cv_lock_recipe recipe;
 };
 
 CV_API int cv_lock_open_sized(struct cv_lock **lock, struct cv_client *client, const char *path,

@@ -232,8 +232,8 @@ static void changed(struct cv_election *election, enum cv_candidate_state state,
 
 static int open_election(struct request *request) {
     struct run *run = &request->run;
-    char path[2200];
-    snprintf(path, sizeof path, "/elections/%s", request->name);
+    char path[NAME_PATH_SIZE];
+    name_path(path, NAME_LEADERS, request->name);
     struct cv_election_options given = {
         .priority = request->priority,
         .stable = request->stable,
@@ -248,12 +248,10 @@ static int open_election(struct request *request) {
 /* We stand no more, without having said so.  0: try again; or the exit code. */
 static int fell(struct request *request, int error) {
     request->standing = false;
-    if (error == CV_NO_AUTH || error == CV_AUTH_FAILED || error == CV_BAD_ARGUMENTS ||
-        error == CV_QUOTA_EXCEEDED || error == CV_SYSTEM_ERROR || error == CV_NO_MEMORY ||
-        error == CV_NOT_READ_ONLY) {
-        char path[2200];
-        snprintf(path, sizeof path, "/elections/%s", request->name);
-        return remote_fail(&request->run.remote, error, path);
+    if (run_is_final(error)) {
+        char path[NAME_PATH_SIZE];
+        return remote_fail(&request->run.remote, error,
+                           name_path(path, NAME_LEADERS, request->name));
     }
     return 0;
 }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "cli/remote.h"
+#include "cli/run.h"
 #include "fence/proxy.h"
 
 enum {
@@ -120,10 +120,8 @@ static int parse_resource(struct fence_settings *settings, const char *text) {
 }
 
 static int add_lock(struct request *request, const char *name) {
-    char path[512];
-    snprintf(path, sizeof path, "/locks/%s", name);
-    if (!*name || strchr(name, '/') || strlen(name) > 255 || remote_path_problem(path))
-        return remote_usage("lock: '%s' is no name of a lock", name);
+    const char *problem = strlen(name) > 255 ? "it is too long" : run_name_problem(name);
+    if (problem) return remote_usage("lock: '%s' is no name of a lock: %s", name, problem);
     size_t *count = &request->settings.lock_count;
     for (size_t i = 0; i < *count; i++)
         if (strcmp(request->locks[i], name) == 0) return 0;
@@ -173,7 +171,7 @@ static int check(struct request *request) {
 int cmd_fence(int argc, char **argv) {
     static const struct argp argp = {options, parse, NULL, doc, remote_children, NULL, NULL};
     struct request request = {
-        .settings = {.root = "/locks", .state = "conclave-fence.state", .patience_ms = 10000},
+        .settings = {.root = NAME_LOCKS, .state = "conclave-fence.state", .patience_ms = 10000},
         .remote.options.flags = CV_DO_NOT_WAIT};
     int status;
     if (!remote_parse(&request.remote, &argp, 0, argc, argv, &request, &status)) return status;

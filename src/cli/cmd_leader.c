@@ -29,7 +29,7 @@ struct request {
     struct remote remote;
     const char *name;
     bool watch;
-    char path[2200];
+    char path[NAME_PATH_SIZE + sizeof "/leader"];
     int wake;
 };
 
@@ -153,7 +153,8 @@ int cmd_leader(int argc, char **argv) {
     int status;
     int64_t shown = -1;
     if (!remote_parse(&request.remote, &argp, 0, argc, argv, &request, &status)) return status;
-    snprintf(request.path, sizeof request.path, "/elections/%s/leader", request.name);
+    name_path(request.path, NAME_LEADERS, request.name);
+    strcat(request.path, "/leader");
     request.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     remote_open(&request.remote);
     if (request.watch) {

@@ -14,7 +14,7 @@
 /* The variable that tells wrappers inside this one whose command they are. */
 #define SESSIONS "CONCLAVE_SESSIONS"
 
-enum { KEY_SLOTS = 256, KEY_FD, KEY_SESSION, KEY_PRINT_TOKEN, NAMES_MAX = 64 };
+enum { KEY_SLOTS = 256, KEY_FD, KEY_SESSION, KEY_PRINT_TOKEN, KEY_RECIPE, NAMES_MAX = 64 };
 
 static const struct argp_option options[] = {
     {"nonblock", 'n', NULL, 0, "Do not wait: exit if somebody else holds it", 1},
@@ -25,6 +25,10 @@ static const struct argp_option options[] = {
      1},
     {"fd", KEY_FD, "N", 0, "Hold it for the calling shell until its descriptor N is closed", 1},
     {"print-token", KEY_PRINT_TOKEN, NULL, 0, "With --fd: print the fencing token", 1},
+    {"recipe", KEY_RECIPE, "NAME", 0,
+     "Whose clients can share the lock: curator (also go-zookeeper's), curator-rw, kazoo, or any "
+     "(curator)",
+     1},
     {"session", KEY_SESSION, "FILE", 0,
      "Keep the session in FILE (and FILE.lock); with that, a wrapper that was ended by a signal "
      "takes up its lock "
@@ -49,6 +53,12 @@ static const char doc[] =
     "command that was paused with all of this for longer than --ttl can be too late to notice; "
     "only the token excludes that.  What belongs to another user cannot be killed: 'sudo conclave "
     "lock', not 'conclave lock ... -- sudo'.\n\n"
+    "A NAME that begins with a slash is the path of the lock's node, which programs with other "
+    "libraries may use at the same time; others are below /conclave/locks.  --recipe says which "
+    "libraries: Curator's InterProcessMutex and go-zookeeper's Lock; Curator's "
+    "InterProcessReadWriteLock; kazoo's Lock.  These do not wait for each other, so the lock is "
+    "refused while others compete for it by another recipe, except with 'any': only for those "
+    "that are known to wait for Curator's, as kazoo's with extra_lock_patterns=['-lock-'].\n\n"
     "In a script, --fd takes the lock now and holds it until the descriptor is closed, also by "
     "the end of the script.  If the lock is lost, all who have the descriptor open are killed; one "
     "line says so unless standard error is a pipe.\n\n"
@@ -66,11 +76,13 @@ static const char doc[] =
 struct request {
     struct run run;
     char *names[NAMES_MAX];
+    char *paths[NAMES_MAX]; /* of their nodes */
     size_t count;
     int64_t wait; /* ms; CV_FOREVER */
     int busy_code;
     bool shared, print_token;
     int32_t slots;
+    enum cv_lock_recipe recipe;
     int fd; /* -1: none */
     const char *session;
 
@@ -96,14 +108,28 @@ static int parse_number(const char *option, const char *text, uint64_t least, ui
     return 0;
 }
 
+static int parse_recipe(const char *text, enum cv_lock_recipe *to) {
+    static const char *const names[] = {[CV_CURATOR] = "curator",
+                                        [CV_CURATOR_RW] = "curator-rw",
+                                        [CV_KAZOO] = "kazoo",
+                                        [CV_ANY_RECIPE] = "any"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(text, names[i]) == 0) return *to = (enum cv_lock_recipe)i, 0;
+    return remote_usage("recipe: '%s' is neither curator, curator-rw, kazoo nor any", text);
+}
+
 static int add_name(struct request *request, char *name) {
     const char *problem = run_name_problem(name);
     if (problem) return remote_usage("'%s' is no name of a lock: %s", name, problem);
     if (request->count == NAMES_MAX) return remote_usage("at most %d locks at once", NAMES_MAX);
+    char path[NAME_PATH_SIZE];
+    name_path(path, NAME_LOCKS, name);
     for (size_t i = 0; i < request->count; i++)
-        if (strcmp(request->names[i], name) == 0)
+        if (strcmp(request->paths[i], path) == 0)
             return remote_usage("'%s' is named twice; it would wait for itself", name);
-    request->names[request->count++] = name;
+    request->names[request->count] = name;
+    request->paths[request->count] = strdup(path);
+    if (!request->paths[request->count++]) system_error("no memory");
     return 0;
 }
 
@@ -115,6 +141,8 @@ static int check(const struct request *request) {
     if (request->fd >= 0 && request->run.command) return remote_usage("either --fd or a command");
     if (request->shared && request->slots > 1)
         return remote_usage("either --shared or --slots: a semaphore has no shared holders");
+    if (request->recipe == CV_CURATOR_RW && request->slots > 1)
+        return remote_usage("either --recipe curator-rw or --slots: that lock has none");
     return 0;
 }
 
@@ -127,6 +155,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     case 'E': return parse_number("conflict-exit-code", text, 0, 255, &request->busy_code);
     case 's': request->shared = true; return 0;
     case KEY_SLOTS: return parse_number("slots", text, 1, 1000000, &request->slots);
+    case KEY_RECIPE: return parse_recipe(text, &request->recipe);
     case KEY_FD: return parse_number("fd", text, 0, 1000000, &request->fd);
     case KEY_SESSION: request->session = text; return 0;
     case KEY_PRINT_TOKEN: request->print_token = true; return 0;
@@ -136,11 +165,11 @@ static int parse(int key, char *text, struct argp_state *state) {
     }
 }
 
-/* Everybody takes several locks in the order of their names, so that nobody waits in a circle. */
+/* Everybody takes several locks in the order of their paths, so that nobody waits in a circle. */
 static void put_in_order(struct request *request) {
     for (size_t i = 0; i < request->count; i++) {
         size_t at = i;
-        for (; at && strcmp(request->names[request->order[at - 1]], request->names[i]) > 0; at--)
+        for (; at && strcmp(request->paths[request->order[at - 1]], request->paths[i]) > 0; at--)
             request->order[at] = request->order[at - 1];
         request->order[at] = i;
     }
@@ -154,12 +183,11 @@ static void lock_changed(struct cv_lock *lock, enum cv_lock_state state, void *a
 }
 
 static int open_lock(struct request *request, size_t at) {
-    char path[2100];
-    const char *name = request->names[request->order[at]];
-    snprintf(path, sizeof path, "/locks/%s", name);
+    const char *path = request->paths[request->order[at]];
     struct cv_lock_options given = {
         .kind = request->shared ? CV_SHARED : CV_EXCLUSIVE,
         .slots = request->slots,
+        .recipe = request->recipe,
         .label = request->run.label,
         .on_change = lock_changed,
         .arg = request->run.keeper,
@@ -175,11 +203,14 @@ static bool all_held(const struct request *request) {
     return true;
 }
 
+/* No exit code yet: that of -E may be 0, which would be success. */
+enum { BUSY = RUN_AGAIN - 1 };
+
 static int busy(struct request *request, size_t at) {
     waiting_end(&request->waiting);
     const char *name = request->names[request->order[at]];
-    if (request->wait == 0 && !request->run.verbose) return request->busy_code; /* as asked */
-    return remote_say(request->busy_code,
+    if (request->wait == 0 && !request->run.verbose) return BUSY; /* as asked */
+    return remote_say(BUSY,
                       "%s: somebody else holds it ('conclave locks %s' shows who); the command was "
                       "not run",
                       name, name);
@@ -190,9 +221,7 @@ static int failed(struct request *request, size_t at, int error) {
     struct run *run = &request->run;
     if (error == CV_BUSY || error == CV_OPERATION_TIMEOUT) return busy(request, at);
     waiting_end(&request->waiting);
-    if (error == CV_NO_AUTH || error == CV_AUTH_FAILED || error == CV_BAD_ARGUMENTS ||
-        error == CV_QUOTA_EXCEEDED || error == CV_SYSTEM_ERROR || error == CV_NO_MEMORY ||
-        error == CV_NOT_READ_ONLY)
+    if (run_is_final(error))
         return remote_fail(&run->remote, error, cv_lock_path(request->locks[at]));
     if (run->verbose)
         remote_say(0, "%s: %s; waiting again", request->names[request->order[at]],
@@ -390,7 +419,7 @@ static int keep(struct keeper *keeper, void *arg) {
         code = hold(request);
         if (code == RUN_AGAIN) code = begin_again(request);
     } while (code == RUN_AGAIN);
-    return code;
+    return code == BUSY ? request->busy_code : code;
 }
 
 int cmd_lock(int argc, char **argv) {

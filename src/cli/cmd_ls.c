@@ -22,7 +22,7 @@ static const char doc[] =
     "with -w then {added, removed} in a line for each change.\n\n" REMOTE_EXIT_STATUS "\n"
     "Examples:\n"
     "  conclave ls /\n"
-    "  conclave ls -R /locks\n"
+    "  conclave ls -R /conclave/locks\n"
     "  conclave ls -l --server zk1:2181,zk2:2181/app /\n"
     "  conclave ls -w /workers\n";
 

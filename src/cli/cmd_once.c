@@ -41,7 +41,7 @@ struct request {
     const char *name, *slot;
     bool retry;
     int keep;
-    char folder[2200], path[4400], runner[4450];
+    char folder[NAME_PATH_SIZE], path[2 * NAME_PATH_SIZE], runner[2 * NAME_PATH_SIZE + 32];
     struct once_record record; /* ours */
     int32_t version;           /* of the slot's node */
     int64_t token;
@@ -66,7 +66,9 @@ static int parse(int key, char *text, struct argp_state *state) {
     uint64_t keep;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &request->run; return 0;
-    case KEY_SLOT: return set_name("slot", text, &request->slot);
+    case KEY_SLOT:
+        if (strchr(text, '/')) return remote_usage("slot: '%s' has a slash", text);
+        return set_name("slot", text, &request->slot);
     case KEY_RETRY: request->retry = true; return 0;
     case KEY_KEEP:
         if (parse_u64(text, &keep) != 0 || keep < 1 || keep > 100000)
@@ -273,7 +275,7 @@ int cmd_once(int argc, char **argv) {
     run_split(&request.run, &argc, argv);
     if (!remote_parse(&request.run.remote, &argp, 0, argc, argv, &request, &status)) return status;
     if ((status = run_check_command(&request.run))) return status;
-    snprintf(request.folder, sizeof request.folder, "/once/%s", request.name);
+    name_path(request.folder, NAME_ONCE, request.name);
     snprintf(request.path, sizeof request.path, "%s/%s", request.folder, request.slot);
     snprintf(request.runner, sizeof request.runner, "%s/runner", request.path);
     once_record_begin(&request.record, request.run.label, request.retry);

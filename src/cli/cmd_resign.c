@@ -42,10 +42,10 @@ static int parse(int key, char *text, struct argp_state *state) {
 int cmd_resign(int argc, char **argv) {
     static const struct argp argp = {options, parse, "NAME", doc, remote_children, NULL, NULL};
     struct request request = {0};
-    char path[2200];
+    char path[NAME_PATH_SIZE];
     int status;
     if (!remote_parse(&request.remote, &argp, 0, argc, argv, &request, &status)) return status;
-    snprintf(path, sizeof path, "/elections/%s", request.name);
+    name_path(path, NAME_LEADERS, request.name);
     int error = cv_election_ask_to_resign(remote_open(&request.remote), path);
     if (error == CV_NO_NODE || error == CV_NOT_HELD)
         status = remote_say(EXIT_CONFLICT, "%s: nobody leads", request.name);

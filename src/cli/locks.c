@@ -9,21 +9,19 @@
 #include "base/assert.h"
 #include "base/parse.h"
 #include "cli/pipeline.h"
+#include "cli/run.h"
 #include "recipe/contend.h"
 #include "recipe/note.h"
 
 char *locks_path(const char *name) {
-    char *path;
-    cv_assert(asprintf(&path, LOCKS_ROOT "/%s", name) > 0);
-    return path;
+    char path[NAME_PATH_SIZE];
+    char *copy = strdup(name_path(path, NAME_LOCKS, name));
+    cv_assert(copy);
+    return copy;
 }
 
 int locks_check_name(const char *name) {
-    char *path = locks_path(name);
-    const char *problem = !*name              ? "a lock has a name"
-                          : strchr(name, '/') ? "the name of a lock has no slash"
-                                              : remote_path_problem(path);
-    free(path);
+    const char *problem = run_name_problem(name);
     return problem ? remote_usage("'%s': %s", name, problem) : 0;
 }
 
@@ -34,11 +32,11 @@ static int by_name(const void *a, const void *b) {
 }
 
 int locks_names(struct remote *remote, struct locks_names *names) {
-    struct cv_op op = cv_op_children(LOCKS_ROOT);
+    struct cv_op op = cv_op_children(NAME_LOCKS);
     *names = (struct locks_names){0};
     int error = remote_call(remote, &op, &names->result);
     if (error == CV_NO_NODE) return 0; /* no lock was ever taken */
-    if (error) return remote_fail(remote, error, LOCKS_ROOT);
+    if (error) return remote_fail(remote, error, NAME_LOCKS);
     names->count = names->result->name_count;
     names->at = malloc((names->count + 1) * sizeof *names->at);
     cv_assert(names->at);
@@ -115,7 +113,7 @@ static bool ask_node(void *arg, size_t index, struct cv_op *op) {
     if (index >= looking->first[looking->count]) return false;
     struct locks_row *row = row_of(looking, &index);
     free(looking->path);
-    cv_assert(asprintf(&looking->path, LOCKS_ROOT "/%s/%s", row->name, row->nodes[index]) > 0);
+    cv_assert(asprintf(&looking->path, NAME_LOCKS "/%s/%s", row->name, row->nodes[index]) > 0);
     *op = cv_op_get(looking->path);
     return true;
 }
@@ -169,7 +167,7 @@ int locks_look(struct remote *remote, const char *const *names, size_t count,
     }
     free(looking.first);
     free(looking.path);
-    return error ? remote_fail(remote, error, LOCKS_ROOT) : 0;
+    return error ? remote_fail(remote, error, NAME_LOCKS) : 0;
 }
 
 void locks_free(struct locks_row *rows, size_t count) {

@@ -3,11 +3,10 @@
 #define CV_CLI_LOCKS_H
 
 #include "cli/remote.h"
+#include "recipe/name.h"
 #include "recipe/waits.h"
 
-#define LOCKS_ROOT "/locks"
-
-/* "/locks/NAME", to be freed. */
+/* The path of a lock, to be freed. */
 char *locks_path(const char *name);
 /* 0, or EINVAL after one line. */
 int locks_check_name(const char *name);

@@ -58,7 +58,7 @@ static void touch(struct watching *watching, const char *name, size_t size) {
 }
 
 static void changed(enum cv_watch_type type, const char *path, void *arg) {
-    static const char prefix[] = LOCKS_ROOT "/";
+    static const char prefix[] = NAME_LOCKS "/";
     struct watching *watching = arg;
     if (watching->over) {
         if (type == CV_WATCH_LOST) free(watching);
@@ -67,6 +67,8 @@ static void changed(enum cv_watch_type type, const char *path, void *arg) {
     if (type == CV_WATCH_LOST) watching->lost = true;
     if (type == CV_WATCH_RENEWED || type == CV_WATCH_LOST)
         for (size_t i = 0; i < watching->count; i++) watching->locks[i].dirty = true;
+    else if (watching->only)
+        touch(watching, watching->only, strlen(watching->only));
     else if (strncmp(path, prefix, sizeof prefix - 1) == 0)
         touch(watching, path + sizeof prefix - 1, strcspn(path + sizeof prefix - 1, "/"));
 }
@@ -228,7 +230,7 @@ static void draw(const struct watching *watching) {
 
 static int begin(struct watching *watching) {
     struct locks_names names;
-    char *path = watching->only ? locks_path(watching->only) : strdup(LOCKS_ROOT);
+    char *path = watching->only ? locks_path(watching->only) : strdup(NAME_LOCKS);
     struct cv_op op = cv_op_add_watch(path, CV_WATCH_RECURSIVE, changed, watching);
     int error = remote_call(watching->remote, &op, NULL);
     free(path);
@@ -252,7 +254,7 @@ static int begin(struct watching *watching) {
 /* In a shell the session goes on: the watch must not.  If it cannot be removed now, it ends with
  * the session, and its memory with it. */
 static void end(struct watching *watching) {
-    char *path = watching->only ? locks_path(watching->only) : strdup(LOCKS_ROOT);
+    char *path = watching->only ? locks_path(watching->only) : strdup(NAME_LOCKS);
     struct cv_op op = cv_op_add_watch(path, CV_WATCH_RECURSIVE, changed, watching);
     op.type = CV_OP_REMOVE_WATCH;
     bool removed = watching->lost;

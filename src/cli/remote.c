@@ -357,6 +357,10 @@ static const struct failure {
     {CV_CLOSING, EXIT_NO_SERVER, "the session was closed meanwhile"},
     {CV_OPERATION_TIMEOUT, EXIT_BUSY, "the time is over"},
     {CV_BUSY, EXIT_BUSY, "somebody else holds it"},
+    {CV_OTHER_RECIPE, EXIT_USAGE,
+     "others compete for this lock by another recipe, and would not wait for ours; 'conclave "
+     "locks' "
+     "shows their nodes, and --recipe joins them"},
     {CV_LOST, EXIT_LOST, "it was lost: the session could not be renewed in time"},
 };
 

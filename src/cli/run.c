@@ -69,10 +69,13 @@ void run_split(struct run *run, int *argc, char **argv) {
 
 const char *run_name_problem(const char *name) {
     if (!*name) return "a name has at least one character";
-    if (strchr(name, '/')) return "a name has no slashes; --server HOST:PORT/PATH is for folders";
-    char path[2048];
-    if ((size_t)snprintf(path, sizeof path, "/%s", name) >= sizeof path) return "it is too long";
-    return remote_path_problem(path);
+    if (*name != '/' && strchr(name, '/'))
+        return "a name has no slashes; a path begins with one, and --server HOST:PORT/PATH is for "
+               "folders";
+    if (strcmp(name, "/") == 0) return "the node at the top cannot be one";
+    if (strlen(name) > NAME_MAX_BYTES) return "it is too long";
+    char path[NAME_PATH_SIZE];
+    return remote_path_problem(name_path(path, "", name));
 }
 
 /* ---- The command ---- */
@@ -130,6 +133,12 @@ void run_export(struct run *run, const char *name, const char *value) {
 static void state_changed(struct cv_client *client, enum cv_state state, void *arg) {
     (void)client, (void)state;
     keeper_wake(arg);
+}
+
+bool run_is_final(int error) {
+    return error == CV_NO_AUTH || error == CV_AUTH_FAILED || error == CV_BAD_ARGUMENTS ||
+           error == CV_QUOTA_EXCEEDED || error == CV_SYSTEM_ERROR || error == CV_NO_MEMORY ||
+           error == CV_NOT_READ_ONLY || error == CV_OTHER_RECIPE;
 }
 
 int run_wait(struct run *run, int64_t until) {

@@ -5,6 +5,7 @@
 
 #include "cli/guard.h"
 #include "cli/remote.h"
+#include "recipe/name.h"
 
 struct run {
     struct remote remote;
@@ -27,7 +28,7 @@ extern const struct argp_child run_children[];
 void run_split(struct run *run, int *argc, char **argv);
 /* Whether the command can be found: 0, or EXIT_NOT_FOUND or EXIT_CANNOT_RUN after one line. */
 int run_check_command(const struct run *run);
-/* NULL, or what is wrong with the name of a lock or an election. */
+/* NULL, or what is wrong with the name of a lock or an election (recipe/name.h). */
 const char *run_name_problem(const char *name);
 
 /* ---- In the keeper ---- */
@@ -37,6 +38,8 @@ enum { RUN_AGAIN = -1 }; /* no exit code: the session has ended, and another may
 /* Opens a session: 0, RUN_AGAIN (there was one to resume, which is over), or the exit code, after
  * one line if it is not a signal that has ended it. */
 int run_connect(struct run *run);
+/* Whether it is in vain to try again. */
+bool run_is_final(int error);
 /* Waits for the next event while no command runs: 0, or the exit code of the signal. */
 int run_wait(struct run *run, int64_t until);
 /* Milliseconds for the lease, by the session's timeout. */

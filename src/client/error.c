@@ -42,6 +42,8 @@ const char *cv_error_text(int error) {
     case CV_LOST: return "it was lost, and somebody else may have it";
     case CV_NOT_HELD: return "it is not held";
     case CV_TLS_FAILED: return "the files for TLS cannot be used";
+    case CV_OTHER_RECIPE:
+        return "others compete for it by another recipe, and would not wait for us";
     default: return "unknown error";
     }
 }

@@ -47,7 +47,7 @@ struct fence_settings {
     const struct fence_protocol *protocol;
     const char *const *locks; /* names */
     size_t lock_count;
-    const char *root;  /* the node above the locks' nodes, "/locks" */
+    const char *root;  /* the node above the locks' nodes, NAME_LOCKS */
     const char *state; /* file */
     bool strict, refuse_readers;
     int32_t patience_ms; /* how long a client waits for the servers' word, or for older tokens */

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/logger.h"
 #include "recipe/contend.h"
+#include "recipe/name.h"
 #include "recipe/note.h"
 
 enum { RETRY_MS = 1000 };
@@ -310,8 +311,9 @@ struct fence_view *fence_view_open(uv_loop_t *loop, const struct cv_options *ser
     cv_assert(view->looks);
     for (size_t i = 0; i < count; i++) {
         view->looks[i].view = view;
-        int made = asprintf(&view->looks[i].path, "%s/%s", root, locks[i]);
-        cv_assert(made > 0);
+        char path[NAME_PATH_SIZE];
+        view->looks[i].path = strdup(name_path(path, root, locks[i]));
+        cv_assert(view->looks[i].path);
     }
     pthread_mutex_init(&view->mutex, NULL);
     uv_async_init(loop, &view->async, something_came);

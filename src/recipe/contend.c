@@ -6,13 +6,23 @@
 static const struct {
     const char *text;
     enum contend_kind kind;
+    enum contend_recipe recipe;
 } kinds[] = {
     /* Longer ones before those that they end with. */
-    {"__slot__lock__", CONTEND_SLOT}, {"__upgrade__lock__", CONTEND_UPGRADE},
-    {"__lock__", CONTEND_EXCLUSIVE},  {"__rlock__", CONTEND_SHARED},
-    {"__WRIT__", CONTEND_EXCLUSIVE},  {"__READ__", CONTEND_SHARED},
-    {"-lock-", CONTEND_EXCLUSIVE},    {"lock-", CONTEND_EXCLUSIVE},
-    {"write-", CONTEND_EXCLUSIVE},    {"read-", CONTEND_SHARED},
+    {"-slot-lock-", CONTEND_SLOT, CONTEND_CURATOR},
+    {"-upgrade-lock-", CONTEND_UPGRADE, CONTEND_CURATOR},
+    {"-shared-lock-", CONTEND_SHARED, CONTEND_CURATOR},
+    {"-lock-", CONTEND_EXCLUSIVE, CONTEND_CURATOR},
+    {"lock-", CONTEND_EXCLUSIVE, CONTEND_CURATOR},
+    {"__upgrade__WRIT__", CONTEND_UPGRADE, CONTEND_CURATOR_RW},
+    {"__READ__", CONTEND_SHARED, CONTEND_CURATOR_RW},
+    {"__WRIT__", CONTEND_EXCLUSIVE, CONTEND_CURATOR_RW},
+    {"__slot__lock__", CONTEND_SLOT, CONTEND_KAZOO},
+    {"__upgrade__lock__", CONTEND_UPGRADE, CONTEND_KAZOO},
+    {"__rlock__", CONTEND_SHARED, CONTEND_KAZOO},
+    {"__lock__", CONTEND_EXCLUSIVE, CONTEND_KAZOO},
+    {"write-", CONTEND_EXCLUSIVE, CONTEND_OTHER},
+    {"read-", CONTEND_SHARED, CONTEND_OTHER},
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 
@@ -33,16 +43,17 @@ bool contend_parse(struct contender *contender, const char *name) {
                                         .owner = name,
                                         .owner_size = (uint32_t)(at - name),
                                         .kind = kinds[i].kind,
+                                        .recipe = kinds[i].recipe,
                                         .sequence = sequence};
         return true;
     }
     return false;
 }
 
-const char *contend_kind_text(enum contend_kind kind) {
+const char *contend_kind_text(enum contend_recipe recipe, enum contend_kind kind) {
     for (size_t i = 0; i < KINDS; i++)
-        if (kinds[i].kind == kind) return kinds[i].text;
-    return "";
+        if (kinds[i].recipe == recipe && kinds[i].kind == kind) return kinds[i].text;
+    return NULL;
 }
 
 bool contend_is_owner(const struct contender *contender, const char *owner, size_t owner_size) {
@@ -94,6 +105,12 @@ static void find_mine(const struct queue *q, struct contend_verdict *v) {
             v->extra = c;
         }
     }
+}
+
+static bool is_mixed(const struct queue *q, const struct contender *mine) {
+    for (const struct contender *c = q->all; c < q->all + q->count; c++)
+        if (c->recipe != mine->recipe) return true;
+    return false;
 }
 
 static void judge_exclusive_or_shared(const struct queue *q, struct contend_verdict *v) {
@@ -174,6 +191,7 @@ struct contend_verdict contend_judge(struct contender *contenders, size_t count,
     struct contend_verdict v = {0};
     find_mine(&q, &v);
     if (!v.mine) return v;
+    v.mixed = is_mixed(&q, v.mine);
     if (v.mark)
         judge_upgrade(&q, &v);
     else if (v.mine->kind == CONTEND_SLOT)

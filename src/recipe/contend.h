@@ -2,14 +2,19 @@
  *
  * A name is OWNER KIND SEQUENCE.  OWNER is what its client has chosen, so that it finds its node
  * again when the answer to a create was lost; SEQUENCE is the server's, a 32-bit number that goes
- * on with the smallest one after the largest.  The kinds are those of kazoo, Curator and
- * ZooKeeper's documentation, and two of our own, which end like kazoo's exclusive lock, so that
- * kazoo waits for them:
+ * on with the smallest one after the largest.  KIND is what the owner wants, as one of several
+ * recipes writes it: Curator's mutex, which go-zookeeper's lock understands; Curator's read/write
+ * lock; kazoo's lock; and ZooKeeper's documentation.  What these do not have ends with the text of
+ * their exclusive kind, so that their clients wait for it:
  *
- *     __lock__  -lock-  __WRIT__  write-  lock-   exclusive
- *     __rlock__  __READ__  read-                  shared
- *     __slot__lock__                              one of some slots
- *     __upgrade__lock__                           the owner's shared node shall become exclusive
+ *     curator        curator-rw         kazoo              others
+ *     -lock-  lock-  __WRIT__           __lock__           write-   exclusive
+ *     -shared-lock-  __READ__           __rlock__          read-    shared
+ *     -slot-lock-                       __slot__lock__              one of some slots
+ *     -upgrade-lock- __upgrade__WRIT__  __upgrade__lock__           the owner's shared node shall
+ *                                                                   become exclusive
+ *
+ * The clients of one recipe do not wait for the nodes of another, so a lock has one recipe.
  *
  * Two contenders are in conflict unless both are shared, or both want slots.  Who came first goes
  * first: a contender waits only for those before it, and watches one of them, so that a release
@@ -24,12 +29,14 @@
 #include "recipe/sequence.h"
 
 enum contend_kind { CONTEND_EXCLUSIVE, CONTEND_SHARED, CONTEND_SLOT, CONTEND_UPGRADE };
+enum contend_recipe { CONTEND_CURATOR, CONTEND_CURATOR_RW, CONTEND_KAZOO, CONTEND_OTHER };
 
 struct contender {
     const char *name;
     const char *owner; /* not terminated */
     uint32_t owner_size;
     enum contend_kind kind;
+    enum contend_recipe recipe;
     int32_t sequence;
     int32_t rank; /* grows with the sequence, within one list */
     bool watch;   /* a verdict: the one who asked should watch it */
@@ -37,8 +44,8 @@ struct contender {
 
 /* Whether a name is a contender's; `contender` then points into it. */
 bool contend_parse(struct contender *contender, const char *name);
-/* The text of a kind in the names that we make. */
-const char *contend_kind_text(enum contend_kind kind);
+/* The text of a kind in the names that we make; NULL: that recipe does not have it. */
+const char *contend_kind_text(enum contend_recipe recipe, enum contend_kind kind);
 
 bool contend_is_owner(const struct contender *contender, const char *owner, size_t owner_size);
 
@@ -50,6 +57,7 @@ struct contend_verdict {
     const struct contender *mine;  /* my node, NULL: I have none */
     const struct contender *mark;  /* my node that asks for an upgrade */
     const struct contender *extra; /* another node of mine, which nobody needs */
+    bool mixed;                    /* somebody is there by another recipe than mine */
     bool holds;
     bool chained;     /* the one to watch has to wait for a slot itself */
     bool hopeless;    /* another holder wants to upgrade as well, and was first */

@@ -7,7 +7,7 @@ static uint32_t go(struct lock_steps *l, enum lock_phase phase, uint32_t out) {
 
 /* Nothing is left of it. */
 static uint32_t end(struct lock_steps *l, uint32_t tell) {
-    *l = (struct lock_steps){.kind = l->kind, .slots = l->slots};
+    *l = (struct lock_steps){.kind = l->kind, .slots = l->slots, .mixes = l->mixes};
     return tell;
 }
 
@@ -109,6 +109,7 @@ static uint32_t on_listed(struct lock_steps *l, const struct lock_input *in,
         return v->mine->kind == l->kind ? rest(l, TELL_CONVERTED)
                                         : go(l, LOCK_CONVERTING, OUT_CONVERT);
     l->kind = v->mine->kind; /* of a node from before */
+    if (v->mixed && !l->mixes) return leave(l) | TELL_MIXED;
     if (!v->holds) return go(l, LOCK_WAITING, OUT_WATCH | TELL_WAITING);
     l->holds = true;
     /* who wants a slot, too, has to learn that it is the first now */

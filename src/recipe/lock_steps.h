@@ -25,6 +25,7 @@ enum lock_phase {
 struct lock_steps {
     enum contend_kind kind; /* what it is, or is to become */
     int32_t slots;
+    bool mixes; /* also with those of other recipes, who are said to wait for it */
     enum lock_phase phase;
     int32_t sequence; /* of my place */
     int32_t position;
@@ -83,6 +84,7 @@ enum lock_out {
     TELL_HOPELESS = 4096, /* the conversion was given up, the lock is held as before */
     TELL_ENDED = 8192,    /* nothing is left of it: released, or after STEP_FAILED */
     TELL_LOST = 16384,    /* not held any more: expired, deleted, or late */
+    TELL_MIXED = 32768,   /* it is given up: others are there by another recipe */
 };
 
 struct lock_input {

@@ -209,7 +209,7 @@ def test_locks_and_their_queues(page):
 def test_a_wrapper_waits_for_its_command(page):
     b, zk = page.b, page.ensemble.client(page.home)
     page.open(page.home, view="locks")
-    with zk.Lock("/locks/inside", "somebody"), Held(page.ensemble) as held:
+    with zk.Lock("/conclave/locks/inside", "somebody"), Held(page.ensemble) as held:
         held.start("lock", "outside", "--label", "wrapper", "--", CONCLAVE, "lock", "inside", "--label", "command")
         b.wait("return document.querySelector('#waits').textContent.includes('wrapper waits for command, which its command has started')")
         assert "command waits at inside for somebody" in b.text("#waits"), b.text("#waits")
@@ -221,14 +221,14 @@ def test_a_wrapper_waits_for_its_command(page):
 def test_more_locks_than_a_page_has(page):
     b, zk = page.b, page.ensemble.client(page.home)
     for number in range(150):
-        zk.ensure_path(f"/locks/many-{number:03}")
+        zk.ensure_path(f"/conclave/locks/many-{number:03}")
     page.open(page.home, view="locks")
     b.wait("return document.querySelector('#more-locks')")
     assert b.run("return document.querySelectorAll('[data-lock]').length") == 100
     b.click("#more-locks")
     b.wait("return document.querySelectorAll('[data-lock^=many-]').length === 150 && !document.querySelector('#more-locks')")
     for number in range(150):
-        zk.delete(f"/locks/many-{number:03}")
+        zk.delete(f"/conclave/locks/many-{number:03}")
     b.wait("return !document.querySelector('[data-lock^=many-]')")
 
 
@@ -237,9 +237,9 @@ def test_waits_are_estimated(page):
     b, holder = page.b, page.ensemble.client(page.home)
     page.open(page.home, view="locks")
     for number in range(6):
-        with holder.Lock("/locks/often", f"hold {number}"):
+        with holder.Lock("/conclave/locks/often", f"hold {number}"):
             b.wait(f"return {card('often')}?.querySelector('.holders b')?.textContent === arguments[0]", f"hold {number}")
-    with holder.Lock("/locks/often", "the last"), Held(page.ensemble) as held:
+    with holder.Lock("/conclave/locks/often", "the last"), Held(page.ensemble) as held:
         held.start("lock", "often", "--label", "waits")
         estimate = b.wait(f"return {card('often')}?.querySelector('tbody tr')?.lastChild.textContent")
         assert re.search(r"\d.* (to \d|or more)", estimate), estimate
@@ -248,7 +248,7 @@ def test_waits_are_estimated(page):
 def test_a_deadlock_is_red(page):
     b = page.b
     anna, bob = page.ensemble.client(), page.ensemble.client()
-    locks = {(zk, name): zk.Lock(f"/locks/{name}", who) for zk, who in ((anna, "anna"), (bob, "bob")) for name in ("left", "right")}
+    locks = {(zk, name): zk.Lock(f"/conclave/locks/{name}", who) for zk, who in ((anna, "anna"), (bob, "bob")) for name in ("left", "right")}
     assert locks[anna, "left"].acquire() and locks[bob, "right"].acquire()
     page.open(page.home, view="locks")
     b.wait(f"return {card('left')} && {card('right')}")

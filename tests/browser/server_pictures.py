@@ -63,13 +63,13 @@ def hold(held, ensemble):
     """A queue, an election, and two that wait for each other."""
     for place, label in enumerate(("nightly report", "backup", "vacuum"), 1):
         held.start("lock", "reports", "--label", label)
-        eventually(lambda: len(contenders(ensemble.clients[0], "/locks/reports")) == place, "it is in the queue")
+        eventually(lambda: len(contenders(ensemble.clients[0], "/conclave/locks/reports")) == place, "it is in the queue")
     for label, priority in (("db-a", "5"), ("db-b", "5"), ("db-c", "1")):
         held.start("elect", "primary", "--label", label, "--priority", priority)
     anna, bob = ensemble.client(), ensemble.client()
-    assert anna.Lock("/locks/accounts", "transfer 1").acquire() and bob.Lock("/locks/audit", "transfer 2").acquire()
+    assert anna.Lock("/conclave/locks/accounts", "transfer 1").acquire() and bob.Lock("/conclave/locks/audit", "transfer 2").acquire()
     for zk, name, label in ((anna, "audit", "transfer 1"), (bob, "accounts", "transfer 2")):
-        threading.Thread(target=wait_in_vain, args=[zk.Lock(f"/locks/{name}", label)]).start()
+        threading.Thread(target=wait_in_vain, args=[zk.Lock(f"/conclave/locks/{name}", label)]).start()
 
 
 def pictures(browser, member, directory):

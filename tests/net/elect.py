@@ -49,7 +49,7 @@ def again_after_death(directory):
             front.wait()
             kill(keeper)
             # the next one may run it when the session is over
-            eventually(lambda: site.is_gone("/once/job/1/runner"), "its session is over")
+            eventually(lambda: site.is_gone("/conclave/once/job/1/runner"), "its session is over")
         survivors = [once(site, *words, *site.body(100)) for _ in range(10)]
         assert [survivor.wait() for survivor in survivors] == [0] * 10
         assert site.check() == 5
@@ -59,7 +59,7 @@ def again_after_death(directory):
         site.await_body(6)
         kill(front.pid)
         front.wait()
-        eventually(lambda: site.is_gone("/once/job/2/runner"), "it is gone")
+        eventually(lambda: site.is_gone("/conclave/once/job/2/runner"), "it is gone")
         said = site.expect(0, "once", "job", "--slot", "2", "--retry", "--", "false")
         assert "not run again" in said or "exit status" in said, said
 
@@ -71,7 +71,7 @@ def slots(directory):
         assert "exit status 3" in site.expect(0, "once", "job", "--slot", "0", "--", "true")
         for number in range(1, 7):
             site.expect(0, "once", "job", "--slot", str(number), "--keep", "3", "--", "true")
-        left = json.loads(site.expect(0, "ls", "--json", "/once/job"))["children"]
+        left = json.loads(site.expect(0, "ls", "--json", "/conclave/once/job"))["children"]
         assert sorted(left) == ["4", "5", "6"], left
         site.expect(2, "once", "job", "--", "true", says="--slot")
 
@@ -142,7 +142,7 @@ def priority_and_resignation(directory):
         leads(site, "large")
         site.await_body(2)
         same = elect(site, "--label", "same", "--priority", "5", *site.body(FOREVER_MS), ttl=CALM)
-        eventually(lambda: len(site.contenders("e", "elections")) >= 4, "it stands")
+        eventually(lambda: len(site.contenders("e", "leaders")) >= 4, "it stands")
         site.expect(0, "resign", "e")
         leads(site, "same")
         for front in (small, large, same):
@@ -156,7 +156,7 @@ def priority_and_resignation(directory):
         stable = elect(site, "--stable", "--label", "stable", *site.body(FOREVER_MS), ttl=CALM)
         site.await_body(count + 1)
         other = elect(site, "--priority", "9", "--label", "other", *site.body(FOREVER_MS), ttl=CALM)
-        eventually(lambda: len(site.contenders("e", "elections")) >= 3, "it stands")
+        eventually(lambda: len(site.contenders("e", "leaders")) >= 3, "it stands")
         leads(site, "stable")
         stable.terminate()
         leads(site, "other")
@@ -247,7 +247,7 @@ class Late:
 
     def ask(self, client, server):
         while data := client.recv(65536):
-            if b"/elections/e/leader" in data and b'"node"' in data:
+            if b"/conclave/leaders/e/leader" in data and b'"node"' in data:
                 self.claimed.set()
             server.sendall(data)
         server.shutdown(socket.SHUT_WR)
@@ -271,9 +271,9 @@ def stands_again(directory):
         first = elect(site, "--label", "first", *site.body(FOREVER_MS), ttl=CALM)
         leads(site, "first")
         second = elect(site, "--label", "second", *site.body(FOREVER_MS), ttl=CALM)
-        eventually(lambda: len(site.contenders("e", "elections")) == 3, "it stands")
-        node = max((name for name in site.contenders("e", "elections") if "__" in name), key=lambda name: name[-10:])
-        site.expect(0, "rm", f"/elections/e/{node}")
+        eventually(lambda: len(site.contenders("e", "leaders")) == 3, "it stands")
+        node = max((name for name in site.contenders("e", "leaders") if "__" in name), key=lambda name: name[-10:])
+        site.expect(0, "rm", f"/conclave/leaders/e/{node}")
         first.terminate()
         leads(site, "second")
         second.terminate()
@@ -283,7 +283,7 @@ def stands_again(directory):
         late = Late(site.server)
         said = site.expect(0, "elect", "e", "--server", late.address, "--ttl", TTL, "--grace", "900ms", "--", "echo", "led")
         assert late.claimed.is_set() and said == "led\n", said
-        site.expect(0, "create", "/elections/closed", "--acl", "world:anyone:r")
+        site.expect(0, "create", "/conclave/leaders/closed", "--acl", "world:anyone:r")
         site.expect(77, "elect", "closed", "--", "true", says="ACL")
 
 

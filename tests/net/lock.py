@@ -5,6 +5,8 @@ import signal
 import socket
 import subprocess
 
+from kazoo.client import KazooClient
+
 from ensemble import TIMEOUT_S, eventually, main
 from locking import (CALM, CONCLAVE, FOREVER_MS, KIND, TTL, Process, Site, children, in_threads, keeper_of, kill, parent_of,
                      together, unhurried)
@@ -47,7 +49,8 @@ def nobody_serves(site):
 
 def not_allowed(directory):
     with Site(directory) as site:
-        site.expect(0, "create", "/locks", "--acl", "digest:nobody:x:cdrwa")
+        site.expect(0, "create", "/conclave")
+        site.expect(0, "create", "/conclave/locks", "--acl", "digest:nobody:x:cdrwa")
         site.expect(77, "lock", "x", "--", "true", says="ACL")
 
 
@@ -241,6 +244,24 @@ def number_inside(pid):
         return int(next(line for line in file if line.startswith("NSpid")).split()[-1])
 
 
+def shared_with_others(directory):
+    """A name that begins with a slash is a path, on which kazoo's lock and ours exclude each other, by one recipe."""
+    with Site(directory) as site:
+        zk = KazooClient(hosts=site.server.address, timeout=60)
+        zk.start(TIMEOUT_S)
+        with zk.Lock("/app/lock", "kazoo"):
+            site.expect(2, "lock", "/app/lock", "--", "true", says="by another recipe")
+            site.expect(75, "lock", "-n", "/app/lock", "--recipe", "kazoo", "--", "true")
+            waiter = site.start("lock", "/app/lock", "--recipe", "kazoo", "--", "sh", "-c", "echo $CONCLAVE_LOCK")
+            eventually(lambda: len(zk.get_children("/app/lock")) == 2, "it waits")
+            assert site.run("locks", "/app/lock").stdout.startswith("/app/lock: held by")
+        assert waiter.wait() == 0 and waiter.stdout.read() == "/app/lock\n"
+        zk.stop()
+        site.expect(2, "lock", "x", "/conclave/locks/x", "--", "true", says="named twice")
+        site.expect(0, "lock", "x", "/app/lock", "--", CONCLAVE, "lock", "-n", "-E", "0",
+                    "/conclave/locks/x", "--", "false")
+
+
 def in_any_order(directory):
     """Whoever names several locks does not wait in a circle."""
     with Site(directory) as site:
@@ -322,7 +343,7 @@ def forced(directory):
         front = site.start("lock", "z", "x", *site.body(FOREVER_MS, "deaf"))
         site.await_body(1)
         (node,) = site.contenders("x")
-        site.expect(0, "rm", f"/locks/x/{node}")
+        site.expect(0, "rm", f"/conclave/locks/x/{node}")
         said = front.communicate()[1]
         assert front.returncode == 76 and "x was lost (somebody has taken it away)" in said, said
         assert site.is_free()
@@ -406,6 +427,6 @@ def is_keeper(pid):
 
 if __name__ == "__main__":
     calm, rough = [exit_codes, surroundings, counting, nothing_is_left, resumed], [nobody_answers]
-    here = [not_allowed, no_answer, signals, what_is_left_behind, reused_number, in_any_order, first_in_first_out, both_are_killed,
+    here = [not_allowed, no_answer, signals, what_is_left_behind, reused_number, shared_with_others, in_any_order, first_in_first_out, both_are_killed,
             all_are_stopped, lost_later, forced, descriptor, within_itself]
     main([together(*calm), *rough] if KIND == "zookeeper" else calm + rough + here)

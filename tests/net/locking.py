@@ -136,7 +136,7 @@ class Site:
 
     def contenders(self, name, kind="locks"):
         time.sleep(REST_S)
-        done = self.run("ls", "--json", f"/{kind}/{name}")
+        done = self.run("ls", "--json", f"/conclave/{kind}/{name}")
         return json.loads(done.stdout)["children"] if done.returncode == 0 else []
 
     def await_contenders(self, name, count):

@@ -374,10 +374,10 @@ def locks_within_locks(directory):
     ensemble, member = alone(directory)
     zk = [ensemble.client() for _ in range(6)]
     outer, inner, other, inside, quiet, _ = ids = [hex(each.client_id[0]) for each in zk]
-    joins(zk[0], "/locks/a")
-    joins(zk[2], "/locks/b")
-    joins(zk[1], "/locks/b", outer=f"0x1 {outer}")
-    joins(zk[1], "/locks/alone", outer=outer)  # who holds it makes nobody wait
+    joins(zk[0], "/conclave/locks/a")
+    joins(zk[2], "/conclave/locks/b")
+    joins(zk[1], "/conclave/locks/b", outer=f"0x1 {outer}")
+    joins(zk[1], "/conclave/locks/alone", outer=outer)  # who holds it makes nobody wait
     page = read(member, "/page/locks")
     told = {(wait["from"], wait["to"], wait["lock"]) for wait in page["waits"]}
     assert told == {(inner, other, "b"), ("0x1", inner, None), (outer, inner, None)}, page
@@ -385,10 +385,10 @@ def locks_within_locks(directory):
     bad = [quiet[2:], f"{quiet} ", f" {quiet}", f"{quiet},{quiet}", f"{quiet} 0x0", f"{quiet} 0x1{'0' * 16}", f"{quiet} 0x",
            quiet + "x" * 200, quiet.replace("0x", "0X"), " ".join([quiet] * 14)]
     for number, text in enumerate(bad):
-        joins(zk[4], f"/locks/bad{number}")
-        joins(zk[5], f"/locks/bad{number}", outer=text)
+        joins(zk[4], f"/conclave/locks/bad{number}")
+        joins(zk[5], f"/conclave/locks/bad{number}", outer=text)
     assert read(member, "/page/locks")["deadlocks"] == []
-    joins(zk[3], "/locks/a", outer=other)
+    joins(zk[3], "/conclave/locks/a", outer=other)
     (circle,) = read(member, "/page/locks")["deadlocks"]
     assert sorted(circle) == sorted(ids[:4]), (ids, circle)
     ensemble.stop()
@@ -399,32 +399,32 @@ def locks_and_who_waits(directory):
     one, other, third = ensemble.client(), ensemble.client(), ensemble.client()
     ids = [hex(zk.client_id[0]) for zk in (one, other, third)]
     assert read(member, "/page/locks") == {"locks": [], "waits": [], "deadlocks": [], "more": False, "cursor": None}
-    held = joins(one, "/locks/a", label="<b>nightly</b>", host="db1", pid=4711)
-    waits = joins(other, "/locks/a", label="x", host="db2")
-    last = joins(third, "/locks/a")
-    joins(other, "/locks/b")
+    held = joins(one, "/conclave/locks/a", label="<b>nightly</b>", host="db1", pid=4711)
+    waits = joins(other, "/conclave/locks/a", label="x", host="db2")
+    last = joins(third, "/conclave/locks/a")
+    joins(other, "/conclave/locks/b")
     page = read(member, "/page/locks")
     locks = {lock["name"]: lock for lock in page["locks"]}
     (holder,) = locks["a"]["holders"]
     assert locks["a"]["kind"] == "lock" and locks["a"]["contenders"] == 3, locks
     assert (holder["node"], holder["label"]) == (held, "<b>nightly</b>"), holder
     assert (holder["host"], holder["pid"]) == ("db1", 4711), holder
-    assert holder["token"] == one.exists(f"/locks/a/{held}").czxid and holder["session"] == ids[0], holder
+    assert holder["token"] == one.exists(f"/conclave/locks/a/{held}").czxid and holder["session"] == ids[0], holder
     assert [(w["node"], w["waits_for"]) for w in locks["a"]["queue"]] == [(waits, [held]), (last, [waits])], locks
     told = [(wait["from"], wait["to"], wait["lock"]) for wait in page["waits"]]
     assert told == [(ids[1], ids[0], "a"), (ids[2], ids[1], "a")], page
     assert page["deadlocks"] == []
-    joins(one, "/locks/b")
+    joins(one, "/conclave/locks/b")
     page = read(member, "/page/locks")
     assert [sorted(circle) for circle in page["deadlocks"]] == [sorted(ids[:2])], page
-    joins(one, "/locks/shared", "__rlock__")
-    joins(other, "/locks/shared", "__rlock__")
-    joins(third, "/locks/shared")
+    joins(one, "/conclave/locks/shared", "__rlock__")
+    joins(other, "/conclave/locks/shared", "__rlock__")
+    joins(third, "/conclave/locks/shared")
     for zk in (one, other, third):
-        joins(zk, "/locks/slots", "__slot__lock__", slots=2)
-    first = joins(one, "/elections/e", "__candidate1__", label="first")
-    better = joins(other, "/elections/e", "__candidate5__", label="better")
-    one.create("/elections/e/leader", json.dumps({"node": first}).encode(), ephemeral=True)
+        joins(zk, "/conclave/locks/slots", "__slot__lock__", slots=2)
+    first = joins(one, "/conclave/leaders/e", "__candidate1__", label="first")
+    better = joins(other, "/conclave/leaders/e", "__candidate5__", label="better")
+    one.create("/conclave/leaders/e/leader", json.dumps({"node": first}).encode(), ephemeral=True)
     locks = {lock["name"]: lock for lock in read(member, "/page/locks")["locks"]}
     assert locks["shared"]["kind"] == "shared" and len(locks["shared"]["holders"]) == 2, locks["shared"]
     assert len(locks["shared"]["queue"][0]["waits_for"]) == 2, locks["shared"]
@@ -439,7 +439,7 @@ def locks_and_who_waits(directory):
         names += [lock["name"] for lock in page["locks"]]
         more, after = page["more"], f"&after={page['cursor']}"
     assert sorted(names) == ["a", "b", "e", "shared", "slots"], names
-    assert read(member, "/page/locks?after=locks/none", 410)["code"] == "Gone"
+    assert read(member, "/page/locks?after=conclave/locks/none", 410)["code"] == "Gone"
     ensemble.stop()
 
 
@@ -450,18 +450,18 @@ def waits_are_estimated(directory):
 
     def queue():
         return read(member, "/page/locks")["locks"][0]["queue"]
-    held = joins(one, "/locks/a")
+    held = joins(one, "/conclave/locks/a")
     for i in range(6):
-        waits = joins(other, "/locks/a")
+        waits = joins(other, "/conclave/locks/a")
         assert queue()[0]["estimate_ms"] is None, i  # the first hold was not seen to begin, and five are too few
-        one.delete(f"/locks/a/{held}")
+        one.delete(f"/conclave/locks/a/{held}")
         held = waits
         one, other = other, one
-    joins(other, "/locks/a")
+    joins(other, "/conclave/locks/a")
     low, high = queue()[0]["estimate_ms"]
     assert low >= 0 and (high is None or high >= low), (low, high)
-    one.delete(f"/locks/a/{held}")
-    joins(one, "/locks/a", "__rlock__")
+    one.delete(f"/conclave/locks/a/{held}")
+    joins(one, "/conclave/locks/a", "__rlock__")
     assert queue()[0]["estimate_ms"] is None  # for a shared one there is none
     ensemble.stop()
 
@@ -471,16 +471,16 @@ def crowded_and_hidden_locks(directory):
     ensemble, member = alone(directory)
     zk = ensemble.client(auth_data=[("digest", "user:secret")])
     secret = [make_digest_acl("user", "secret", all=True)]
-    zk.create("/locks")
-    zk.create("/locks/mine", acl=secret)
-    joins(zk, "/locks/mine", label="hers")
-    joins(zk, "/locks/label", label="shown")
-    zk.create("/locks/label/x__lock__", b'{"label":"hers"}', acl=secret, ephemeral=True, sequence=True)
+    zk.ensure_path("/conclave/locks")
+    zk.create("/conclave/locks/mine", acl=secret)
+    joins(zk, "/conclave/locks/mine", label="hers")
+    joins(zk, "/conclave/locks/label", label="shown")
+    zk.create("/conclave/locks/label/x__lock__", b'{"label":"hers"}', acl=secret, ephemeral=True, sequence=True)
     client = raw.Client(member.address)
     for name, count in (("crowded", 5000), ("long", 600), ("longer", 600)):
-        client.create(f"/locks/{name}")
+        client.create(f"/conclave/locks/{name}")
         client.call(raw.MULTI, raw.multi_record(
-            [(raw.CREATE, raw.create_record(f"/locks/{name}/{i}__rlock__", flags=2)) for i in range(count)]))
+            [(raw.CREATE, raw.create_record(f"/conclave/locks/{name}/{i}__rlock__", flags=2)) for i in range(count)]))
     status, _, body = ask(member, "/page/locks")
     assert status == 200 and b"hers" not in body, body[:1000]
     first = json.loads(body)
@@ -501,13 +501,13 @@ def names_that_are_long(directory):
     """... make no answer long, however often it would repeat them."""
     ensemble, member = alone(directory)
     client = raw.Client(member.address)
-    for path in ("/locks", "/locks/a", "/locks/b", "/tree"):
+    for path in ("/conclave", "/conclave/locks", "/conclave/locks/a", "/conclave/locks/b", "/tree"):
         client.create(path)
-    joins = [raw.create_record(f"/locks/a/{'<' * 100000}__lock__", flags=3)]
-    joins += [raw.create_record("/locks/a/x__rlock__", flags=3)] * 100  # each waits for the first
+    joins = [raw.create_record(f"/conclave/locks/a/{'<' * 100000}__lock__", flags=3)]
+    joins += [raw.create_record("/conclave/locks/a/x__rlock__", flags=3)] * 100  # each waits for the first
     client.call(raw.MULTI, raw.multi_record([(raw.CREATE, join) for join in joins]))
     for i in range(20):
-        client.create(f"/locks/{i}{'<' * 100000}")
+        client.create(f"/conclave/locks/{i}{'<' * 100000}")
         client.create(f"/tree/{i}{'<' * 100000}")
     status, _, body = ask(member, "/page/locks")
     locks = {lock["name"]: lock for lock in json.loads(body)["locks"]}
@@ -529,17 +529,17 @@ def circles_without_end(directory):
         assert again.create(path, note, flags=3) == 0
         again.drop()
     clients = [raw.Client(member.address)]
-    for path in ("/locks", "/locks/line", "/locks/across"):
+    for path in ("/conclave", "/conclave/locks", "/conclave/locks/line", "/conclave/locks/across"):
         clients[0].create(path)
     while len(clients) < 200:
         clients[-1].drop()
         clients.append(raw.Client(member.address))
     for client in clients[:50]:
-        join(client, "/locks/across/x__rlock__")
+        join(client, "/conclave/locks/across/x__rlock__")
     for client in clients[-50:]:  # each waits for those fifty
-        join(client, "/locks/across/x__slot__lock__", b'{"slots":2}')
+        join(client, "/conclave/locks/across/x__slot__lock__", b'{"slots":2}')
     for client in reversed(clients):  # each waits for the next one
-        join(client, "/locks/line/x__lock__")
+        join(client, "/conclave/locks/line/x__lock__")
     status, _, body = ask(member, "/page/locks")
     page = json.loads(body)
     assert status == 200 and len(page["waits"]) == 199 + 50 * 50, (status, len(page["waits"]))

@@ -71,12 +71,46 @@ with_kazoo() {
     local pids=() i
     fresh kazoo
     for i in 1 2; do
-        recipes count kazoo 60 "$directory" exclusive 1 &
+        RECIPE=2 recipes count kazoo 60 "$directory" exclusive 1 &
         pids+=($!)
         bounded /usr/bin/python3 "$wire/kazoo_lock.py" "$AT" /kazoo 30 "$directory" &
         pids+=($!)
     done
     all_succeed "${pids[@]}" && judge && [ "$(cat "$directory/number")" -eq 180 ]
+}
+
+# curator PATH CYCLES KIND: Curator's locks, in Java.
+curator() {
+    local jar classes=''
+    for jar in js curator-client curator-framework curator-recipes guava zookeeper zookeeper-jute slf4j-api slf4j-nop netty-handler; do
+        classes+=/usr/share/java/$jar.jar:
+    done
+    bounded java -Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -cp "$classes" \
+        org.mozilla.javascript.tools.shell.Main -opt -1 "$wire/curator.js" "$AT" "$1" "$2" "$directory" "$3"
+}
+with_curator() {
+    local pids=() i
+    fresh curator
+    curator /curator 60 mutex &
+    pids+=($!)
+    for i in 1 2; do
+        recipes count curator 200 "$directory" exclusive 1 &
+        pids+=($!)
+    done
+    all_succeed "${pids[@]}" && judge && [ "$(cat "$directory/number")" -eq 460 ]
+}
+with_curators_readers() {
+    local pids=() kind
+    fresh curator-rw
+    for kind in read write; do
+        curator /curator-rw 60 $kind &
+        pids+=($!)
+    done
+    for kind in shared exclusive; do
+        RECIPE=1 recipes count curator-rw 200 "$directory" $kind 1 &
+        pids+=($!)
+    done
+    all_succeed "${pids[@]}" && judge && [ "$(cat "$directory/number")" -eq 260 ]
 }
 
 readers_and_writers() {
@@ -249,6 +283,8 @@ slow() { # LABEL: at the server AT
 quick() {
     check "$1: processes count without atomics, tokens grow" many_processes
     check "$1: kazoo's lock and ours exclude each other" with_kazoo
+    check "$1: Curator's mutex and our lock exclude each other" with_curator
+    check "$1: Curator's readers and writers and ours" with_curators_readers
     check "$1: readers and writers" readers_and_writers
     check "$1: a semaphore admits so many" semaphore
     check "$1: once, for fifty competitors" once_for_all calm

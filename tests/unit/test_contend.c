@@ -78,12 +78,44 @@ static void other_names_are_not(void **state) {
         assert_false(contend_parse(&c, names[i]));
 }
 
+/* Curator's mutex and go-zookeeper's lock take the number after the last "lock-" and wait for all
+ * before it; kazoo's waits for what has "__lock__" before the number, Curator's writer for all. */
 static void texts_of_kinds_are_read_back(void **state) {
     (void)state;
-    for (int kind = CONTEND_EXCLUSIVE; kind <= CONTEND_UPGRADE; kind++) {
-        char name[80];
-        snprintf(name, sizeof name, "%s%s0000000009", GUID, contend_kind_text(kind));
-        assert_parsed(name, GUID, kind, 9);
+    static const char *const exclusive[] = {"lock-", "__WRIT__", "__lock__"};
+    for (int recipe = CONTEND_CURATOR; recipe <= CONTEND_KAZOO; recipe++)
+        for (int kind = CONTEND_EXCLUSIVE; kind <= CONTEND_UPGRADE; kind++) {
+            char name[80];
+            struct contender c;
+            const char *text = contend_kind_text(recipe, kind);
+            assert_true(text || (recipe == CONTEND_CURATOR_RW && kind == CONTEND_SLOT));
+            if (!text) continue;
+            snprintf(name, sizeof name, "%s%s0000000009", GUID, text);
+            assert_parsed(name, GUID, kind, 9);
+            assert_true(contend_parse(&c, name) && c.recipe == (enum contend_recipe)recipe);
+            const char *end = text + strlen(text) - strlen(exclusive[recipe]);
+            bool waited_for = end >= text && strcmp(end, exclusive[recipe]) == 0;
+            assert_true(waited_for || (recipe != CONTEND_CURATOR && kind == CONTEND_SHARED));
+        }
+    assert_null(contend_kind_text(CONTEND_OTHER, CONTEND_SLOT));
+}
+
+/* Wherever they are in the queue: who does not wait for us may hold it, too. */
+static void others_by_another_recipe_are_seen(void **state) {
+    (void)state;
+    static const char *const others[] = {GUID "__lock__0000000001", GUID "__rlock__0000000003",
+                                         "_c_x-__READ__0000000001", "_c_x-__WRIT__0000000003",
+                                         "write-0000000003",        "read-0000000001"};
+    static const char *const alike[] = {"_c_x-lock-0000000001", "lock-0000000003",
+                                        GUID "-shared-lock-0000000003", "junk"};
+    struct contender c[2];
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        size_t count = contend_list(c, (const char *[]){"a-lock-0000000002", others[i]}, 2);
+        assert_true(contend_judge(c, count, "a", 1, 1, false).mixed);
+    }
+    for (size_t i = 0; i < sizeof alike / sizeof *alike; i++) {
+        size_t count = contend_list(c, (const char *[]){"a-lock-0000000002", alike[i]}, 2);
+        assert_false(contend_judge(c, count, "a", 1, 1, false).mixed);
     }
 }
 
@@ -347,6 +379,7 @@ int main(void) {
         cmocka_unit_test(names_of_all_libraries_are_known),
         cmocka_unit_test(other_names_are_not),
         cmocka_unit_test(texts_of_kinds_are_read_back),
+        cmocka_unit_test(others_by_another_recipe_are_seen),
         cmocka_unit_test(numbers_go_on_after_the_largest),
         cmocka_unit_test(an_order_that_is_none_does_no_harm),
         cmocka_unit_test(all_small_queues),

@@ -41,7 +41,7 @@ static void start_with(struct scene *scene, const struct fence_protocol *protoco
                                       .protocol = protocol,
                                       .locks = locks,
                                       .lock_count = protocol == &fence_redis ? 2 : 1,
-                                      .root = "/locks",
+                                      .root = "/conclave/locks",
                                       .state = scene->state,
                                       .patience_ms = PATIENCE_MS};
     int pipe_[2];

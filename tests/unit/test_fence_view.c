@@ -39,8 +39,8 @@ static void start(struct scene *scene, const char *const *locks, size_t count) {
     *scene = (struct scene){.options.servers = cv_test_server_address(server),
                             .options.session_timeout = 60000};
     assert_int_equal(net_open(&scene->loop), 0);
-    scene->view = fence_view_open(&scene->loop, &scene->options, "/locks", locks, count, &calls,
-                                  scene, message, sizeof message);
+    scene->view = fence_view_open(&scene->loop, &scene->options, "/conclave/locks", locks, count,
+                                  &calls, scene, message, sizeof message);
     assert_non_null(scene->view);
 }
 
@@ -73,23 +73,23 @@ static void test_node_comes_in_between(void **state) {
     start(&scene, locks, 1);
     STEP_UNTIL(&scene, scene.heard[0].times == 1);
     assert_int_equal(scene.heard[0].holder, 0);
-    create("/locks/between");
-    assert_int_equal(cv_delete(other, "/locks/between", -1), CV_OK);
+    create("/conclave/locks/between");
+    assert_int_equal(cv_delete(other, "/conclave/locks/between", -1), CV_OK);
     await_news(&scene); /* it came */
     uv_run(&scene.loop, UV_RUN_NOWAIT);
     await_news(&scene); /* but it is not there */
-    create("/locks/between");
+    create("/conclave/locks/between");
     STEP_UNTIL(&scene, scene.heard[0].times == 2);
     assert_int_equal(scene.heard[0].holder, 0);
     /* A watch fires before the servers answer what is asked after the change: then the fence looks
      * once more for its sake, before it looks for the sake of the second question. */
-    create("/locks/between" CONTENDER);
+    create("/conclave/locks/between" CONTENDER);
     assert_int_equal(fence_view_ask(scene.view, 0), 1);
     STEP_UNTIL(&scene, scene.heard[0].times == 3);
     assert_int_equal(fence_view_ask(scene.view, 0), 2);
     STEP_UNTIL(&scene, scene.heard[0].times == 4);
     assert_int_equal(scene.heard[0].question, 1);
-    assert_int_equal(cv_exists(other, "/locks/between" CONTENDER, &stat), CV_OK);
+    assert_int_equal(cv_exists(other, "/conclave/locks/between" CONTENDER, &stat), CV_OK);
     assert_int_equal(scene.heard[0].holder, stat.czxid);
     stop(&scene);
 }
@@ -105,11 +105,11 @@ static void test_node_comes_and_goes(void **state) {
         int times = scene.heard[0].times;
         fence_view_ask(scene.view, 0); /* there is none, and that is watched already */
         STEP_UNTIL(&scene, scene.heard[0].times > times);
-        create("/locks/comes");
-        create("/locks/comes" CONTENDER);
+        create("/conclave/locks/comes");
+        create("/conclave/locks/comes" CONTENDER);
         STEP_UNTIL(&scene, scene.heard[0].holder);
-        assert_int_equal(cv_delete(other, "/locks/comes" CONTENDER, -1), CV_OK);
-        assert_int_equal(cv_delete(other, "/locks/comes", -1), CV_OK);
+        assert_int_equal(cv_delete(other, "/conclave/locks/comes" CONTENDER, -1), CV_OK);
+        assert_int_equal(cv_delete(other, "/conclave/locks/comes", -1), CV_OK);
     }
     stop(&scene);
 }
@@ -119,7 +119,7 @@ static void test_one_cannot_be_read(void **state) {
     static const char *const locks[] = {"open", "shut"};
     static const struct cv_acl nobody = {CV_DELETE, "world", "anyone"};
     struct scene scene;
-    struct cv_op op = cv_op_create("/locks/shut", NULL, 0, 0);
+    struct cv_op op = cv_op_create("/conclave/locks/shut", NULL, 0, 0);
     (void)state;
     op.acl = &nobody;
     op.acl_count = 1;
@@ -146,7 +146,7 @@ int main(void) {
                                  .session_timeout = 60000,
                                  .connect_timeout = PATIENCE_MS};
     if (cv_open(&other, &options) != CV_OK) return 1;
-    if (cv_create_all(other, "/locks", 0) != CV_OK) return 1;
+    if (cv_create_all(other, "/conclave/locks", 0) != CV_OK) return 1;
     int failures = cmocka_run_group_tests(tests, NULL, NULL);
     cv_close(other);
     cv_test_server_stop(server);

@@ -66,6 +66,7 @@ struct world {
 
 struct plan {
     enum contend_kind kind[CLIENTS];
+    enum contend_recipe recipe[CLIENTS];
     int32_t slots;
     bool upgrades[CLIENTS], downgrades[CLIENTS];
     uint8_t clients, losses, deletions, expiries, retreats, lates;
@@ -245,11 +246,12 @@ static void check_exclusion(struct world *w, const struct plan *plan) {
     assert_true(held[CONTEND_SLOT] <= plan->slots);
 }
 
-static struct contender contender_of(struct node n) {
+static struct contender contender_of(struct node n, const struct plan *plan) {
     return (struct contender){.name = "",
                               .owner = owners[n.owner - 1],
                               .owner_size = 1,
                               .kind = n.kind,
+                              .recipe = plan->recipe[n.owner - 1],
                               .sequence = wide(n.sequence)};
 }
 
@@ -263,7 +265,7 @@ static void step(struct world *w, int who, const struct item *item, enum lock_ev
         in.result = item->answered == 2 ? STEP_LOSS : item->result;
         in.sequence = wide(item->sequence);
         for (in.count = 0; in.count < item->count; in.count++)
-            all[in.count] = contender_of(item->listed[in.count]);
+            all[in.count] = contender_of(item->listed[in.count], plan);
         in.contenders = all;
         struct node made = {(uint8_t)(who + 1), item->kind, item->sequence, 0};
         if (event == LOCK_CREATED && in.result == STEP_OK)
@@ -428,7 +430,7 @@ static void check_calm(const struct world *w, const struct plan *plan) {
     for (int i = 0; i < CLIENTS; i++)
         if (w->client[i].items || w->client[i].ghost.op) return;
     for (int i = 0; i < NODES; i++)
-        if (w->node[i].owner) all[count++] = contender_of(w->node[i]);
+        if (w->node[i].owner) all[count++] = contender_of(w->node[i], plan);
     for (int i = 0; i < CLIENTS; i++) {
         const struct lock_steps *l = &w->client[i].steps;
         assert_true(!l->leaving && !l->giving_up);
@@ -437,6 +439,7 @@ static void check_calm(const struct world *w, const struct plan *plan) {
         if (l->upgrading && !v.mark) continue; /* a stranger has deleted it */
         if (l->phase == LOCK_WAITING) assert_true(v.mine && !v.holds && !v.hopeless);
         if (l->phase == LOCK_HELD) assert_true(v.mine && v.holds);
+        assert_false(v.mixed);
     }
 }
 
@@ -618,12 +621,21 @@ static void test_upgrade(void **state) {
                           .kind = {CONTEND_EXCLUSIVE, CONTEND_EXCLUSIVE, CONTEND_SHARED}});
 }
 
+/* Those who do not wait for each other exclude each other, too: who is second gives up. */
+static void test_recipes(void **state) {
+    (void)state;
+    struct plan plan = {WITH_PARENT, THREE(CONTEND_EXCLUSIVE),
+                        .recipe = {CONTEND_CURATOR, CONTEND_KAZOO, CONTEND_CURATOR}};
+    try_all("recipes", plan);
+    plan.losses = 1;
+    try_all("recipes, breaks", plan);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exclusive),
-        cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_slots),
-        cmocka_unit_test(test_upgrade),
+        cmocka_unit_test(test_exclusive), cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_slots),     cmocka_unit_test(test_upgrade),
+        cmocka_unit_test(test_recipes),
     };
     return cmocka_run_group_tests_name("lock_steps", tests, NULL, NULL);
 }

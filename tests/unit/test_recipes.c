@@ -54,7 +54,7 @@ static void a_lock_is_held_by_one(void **state) {
     assert_int_equal(cv_lock_state(a), CV_HELD);
     assert_int_equal(cv_lock_position(a), 0);
     assert_true(cv_lock_deadline(a) > cv_now());
-    assert_true(strstr(cv_lock_node(a, node, sizeof node), "__lock__") != NULL);
+    assert_true(strstr(cv_lock_node(a, node, sizeof node), "-lock-") != NULL);
     int64_t token = cv_lock_token(a);
     assert_true(token > 0);
     assert_int_equal(cv_lock_acquire(b, 0), CV_BUSY);
@@ -274,6 +274,34 @@ static void connections_break_while_it_waits(void **state) {
     proxy_close(proxy);
 }
 
+/* Who would not wait for it is not waited for, either. */
+static void other_recipes_are_refused(void **state) {
+    (void)state;
+    const char *path = fresh("recipes");
+    struct cv_client *client = new_client();
+    struct cv_lock *lock[4];
+    char node[256];
+    for (int recipe = CV_CURATOR; recipe <= CV_ANY_RECIPE; recipe++)
+        OK(cv_lock_open(&lock[recipe], client, path, &(struct cv_lock_options){.recipe = recipe}));
+    OK(cv_lock_acquire(lock[CV_KAZOO], CV_FOREVER));
+    assert_true(strstr(cv_lock_node(lock[CV_KAZOO], node, sizeof node), "__lock__") != NULL);
+    assert_int_equal(cv_lock_acquire(lock[CV_CURATOR], CV_FOREVER), CV_OTHER_RECIPE);
+    assert_int_equal(cv_lock_acquire(lock[CV_CURATOR_RW], CV_FOREVER), CV_OTHER_RECIPE);
+    assert_int_equal(cv_lock_state(lock[CV_CURATOR]), CV_IDLE);
+    OK(cv_lock_start(lock[CV_ANY_RECIPE]));
+    AWAIT(cv_lock_position(lock[CV_ANY_RECIPE]) == 1);
+    OK(cv_lock_release(lock[CV_KAZOO]));
+    AWAIT(cv_lock_state(lock[CV_ANY_RECIPE]) == CV_HELD);
+    OK(cv_lock_release(lock[CV_ANY_RECIPE]));
+    OK(cv_lock_acquire(lock[CV_CURATOR], CV_FOREVER));
+    for (int recipe = CV_CURATOR; recipe <= CV_ANY_RECIPE; recipe++) cv_lock_close(lock[recipe]);
+    struct cv_lock *none;
+    assert_int_equal(cv_lock_open(&none, client, path,
+                                  &(struct cv_lock_options){.recipe = CV_CURATOR_RW, .slots = 2}),
+                     CV_BAD_ARGUMENTS);
+    cv_close(client);
+}
+
 static void readers_share(void **state) {
     (void)state;
     const char *path = fresh("shared");
@@ -339,7 +367,7 @@ static void upgrades_have_no_gap(void **state) {
         cv_result_free(names);
         OK(cv_children(client, path, &names));
         for (size_t i = 0; i < names->name_count; i++)
-            marked |= strstr(names->names[i], "__upgrade__") != NULL;
+            marked |= strstr(names->names[i], "-upgrade-") != NULL;
         marked;
     }));
     cv_result_free(names);
@@ -973,6 +1001,7 @@ int main(void) {
         cmocka_unit_test(a_lost_answer_makes_no_second_node),
         cmocka_unit_test(a_release_between_look_and_watch),
         cmocka_unit_test(connections_break_while_it_waits),
+        cmocka_unit_test(other_recipes_are_refused),
         cmocka_unit_test(readers_share),
         cmocka_unit_test(upgrades_have_no_gap),
         cmocka_unit_test(some_hold_slots),

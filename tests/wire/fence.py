@@ -135,9 +135,9 @@ import sys
 from kazoo.client import KazooClient
 client = KazooClient(sys.argv[1], timeout=float(sys.argv[3]))
 client.start(timeout=%d)
-lock = client.Lock("/locks/" + sys.argv[2])
+lock = client.Lock("/conclave/locks/" + sys.argv[2])
 lock.acquire()
-stat = client.exists("/locks/" + sys.argv[2] + "/" + lock.node)
+stat = client.exists("/conclave/locks/" + sys.argv[2] + "/" + lock.node)
 print(stat.czxid, flush=True)
 sys.stdin.readline()
 lock.release()

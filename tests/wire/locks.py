@@ -54,12 +54,12 @@ def test_list():
     """Holder, label, token and queue; pages."""
     holder, waiter = client(), client()
     for name in ("b-one", "b-two", "b-three"):
-        assert holder.Lock(f"/locks/{name}", f"label of {name}").acquire()
-    wait_in_background(waiter.Lock("/locks/b-two", "wants it"))
+        assert holder.Lock(f"/conclave/locks/{name}", f"label of {name}").acquire()
+    wait_in_background(waiter.Lock("/conclave/locks/b-two", "wants it"))
     eventually(lambda: queue_of("b-two"), "somebody waits")
     (one,) = documents("locks", "b-two")
     (held,), (queued,) = one["holders"], one["queue"]
-    stat = holder.exists(f"/locks/b-two/{held['node']}")
+    stat = holder.exists(f"/conclave/locks/b-two/{held['node']}")
     assert held["token"] == stat.czxid and held["label"] == "label of b-two", held
     assert int(held["session"], 16) == holder.client_id[0]
     assert queued["label"] == "wants it" and queued["token"] > held["token"] and queued["wait"] is None
@@ -79,9 +79,9 @@ def test_list():
 def test_kinds():
     """Shared locks and labels that a terminal would obey."""
     first, second, third = client(), client(), client()
-    assert first.ReadLock("/locks/k", "\x1b[2J one").acquire()
-    assert second.ReadLock("/locks/k", "two").acquire()
-    wait_in_background(third.WriteLock("/locks/k", "three"))
+    assert first.ReadLock("/conclave/locks/k", "\x1b[2J one").acquire()
+    assert second.ReadLock("/conclave/locks/k", "two").acquire()
+    wait_in_background(third.WriteLock("/conclave/locks/k", "three"))
     eventually(lambda: queue_of("k"), "the writer waits")
     (one,) = documents("locks", "k")
     assert [entry["shared"] for entry in one["holders"]] == [True, True]
@@ -94,13 +94,13 @@ def test_kinds():
 def test_many():
     """More locks than a page has, of which some go while they are listed."""
     holder = client()
-    holder.ensure_path("/locks")
+    holder.ensure_path("/conclave/locks")
     names = [f"m{i:05}" for i in range(int(os.environ.get("LOCKS", 2500)))]
     for start in range(0, len(names), 500):
         transaction = holder.transaction()
         for name in names[start:start + 500]:
-            transaction.create(f"/locks/{name}")
-            transaction.create(f"/locks/{name}/{'0' * 32}__lock__0000000000", ephemeral=True)
+            transaction.create(f"/conclave/locks/{name}")
+            transaction.create(f"/conclave/locks/{name}/{'0' * 32}__lock__0000000000", ephemeral=True)
         transaction.commit()
     listed = [entry for entry in documents("locks") if entry["lock"].startswith("m")]
     assert [entry["lock"] for entry in listed] == names
@@ -111,12 +111,12 @@ def test_many():
 def test_deadlocks():
     """Two that wait for each other are named; a queue is no circle."""
     anna, bob, carl = client(), client(), client()
-    assert anna.Lock("/locks/d-x", "anna").acquire() and bob.Lock("/locks/d-y", "bob").acquire()
-    wait_in_background(carl.Lock("/locks/d-x", "carl"))
+    assert anna.Lock("/conclave/locks/d-x", "anna").acquire() and bob.Lock("/conclave/locks/d-y", "bob").acquire()
+    wait_in_background(carl.Lock("/conclave/locks/d-x", "carl"))
     eventually(lambda: len(queue_of("d-x")) == 1, "carl waits")
     assert "nobody waits in a circle" in conclave("locks", "--deadlocks")
-    wait_in_background(anna.Lock("/locks/d-y", "anna"))
-    wait_in_background(bob.Lock("/locks/d-x", "bob"))
+    wait_in_background(anna.Lock("/conclave/locks/d-y", "anna"))
+    wait_in_background(bob.Lock("/conclave/locks/d-x", "bob"))
     eventually(lambda: len(queue_of("d-x")) == 2 and queue_of("d-y"), "all wait")
     (circle,) = documents("locks", "--deadlocks", status=1)
     waits = {wait["waiter"]["label"]: (wait["lock"], wait["waits_for"]["label"]) for wait in circle["circle"]}
@@ -166,14 +166,14 @@ def test_watch():
     watching = subprocess.Popen([CONCLAVE, "locks", "w", "--watch", "--json", "--server", server],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     started.append(watching)
-    lock = worker.Lock("/locks/w", "worker")
+    lock = worker.Lock("/conclave/locks/w", "worker")
     lock.acquire()
     assert json.loads(watching.stdout.readline())["event"] == "granted"
     lock.release()
     released = json.loads(watching.stdout.readline())
     assert released["event"] == "released" and released["label"] == "worker" and released["held_ms"] >= 0
     for _ in range(6):
-        with worker.Lock("/locks/w", "worker"):
+        with worker.Lock("/conclave/locks/w", "worker"):
             granted = json.loads(watching.stdout.readline())
             assert granted["event"] == "granted" and granted["lock"] == "w"
         assert json.loads(watching.stdout.readline())["event"] == "released"
@@ -184,7 +184,7 @@ def test_watch():
 def test_granted_since():
     """Who was seen to wait holds it since it was granted, not since it began to wait."""
     holder = client()
-    lock = holder.Lock("/locks/g", "holder")
+    lock = holder.Lock("/conclave/locks/g", "holder")
     assert lock.acquire()
     watching = subprocess.Popen([CONCLAVE, "locks", "g", "--watch", "--json", "--server", server],
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -196,14 +196,14 @@ def test_granted_since():
             if (told["label"], told["event"]) == (label, event):
                 return told
     next_of("holder", "granted")
-    other = client().Lock("/locks/g", "other")  # says nothing of since when it holds it
+    other = client().Lock("/conclave/locks/g", "other")  # says nothing of since when it holds it
     wait_in_background(other)
     assert "held_since_ms" not in next_of("other", "waits")
     time.sleep(0.1)
     for label, release in ("other", lock.release), ("wrapper", other.release):
         if label == "wrapper":
             started.append(subprocess.Popen([CONCLAVE, "lock", "g", "--label", label, "--ttl", CALM, "--server", server,
-                                             "--", "sleep", "1000"]))
+                                             "--recipe", "kazoo", "--", "sleep", "1000"]))
             next_of(label, "waits")
             time.sleep(0.1)
         released = int(time.time() * 1000)
@@ -234,10 +234,10 @@ def test_picture():
     picture = lambda: "".join(seen).rsplit("\x1b[H\x1b[J", 1)[-1]  # noqa: E731
     eventually(lambda: "nobody holds it" in picture(), "the first picture")
     for number in range(6):
-        with holder.Lock("/locks/p", f"holder {number}"):
+        with holder.Lock("/conclave/locks/p", f"holder {number}"):
             eventually(lambda: f"held by holder {number}" in picture(), "a holder is seen")
-    assert holder.Lock("/locks/p", "holder").acquire()
-    wait_in_background(waiter.Lock("/locks/p", "waiter"))
+    assert holder.Lock("/conclave/locks/p", "holder").acquire()
+    wait_in_background(waiter.Lock("/conclave/locks/p", "waiter"))
     eventually(lambda: re.search(r"1\. waiter waits.*(more|ever before)", picture()), "an estimate")
     eventually(lambda: "estimated from 6 holds" in picture(), "what it is made of")
     watching.send_signal(signal.SIGINT)
@@ -247,8 +247,8 @@ def test_picture():
 def test_unlock():
     """It asks, and takes the lock from the holder alone."""
     holder, waiter = client(), client()
-    assert holder.Lock("/locks/u", "stuck").acquire()
-    follower = waiter.Lock("/locks/u", "next")
+    assert holder.Lock("/conclave/locks/u", "stuck").acquire()
+    follower = waiter.Lock("/conclave/locks/u", "next")
     wait_in_background(follower)
     eventually(lambda: queue_of("u"), "somebody waits")
     assert "--force takes it away" in conclave("unlock", "u", status=2)

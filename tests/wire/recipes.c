@@ -32,8 +32,11 @@ static void open_client(const char *server) {
     need(error == CV_OK, "open", error);
 }
 
+/* $RECIPE is the number of an enum cv_lock_recipe. */
 static struct cv_lock *open_lock(struct cv_lock_options options) {
     struct cv_lock *lock;
+    const char *recipe = getenv("RECIPE");
+    options.recipe = recipe ? (enum cv_lock_recipe)atoi(recipe) : CV_CURATOR;
     int error = cv_lock_open(&lock, client, path, &options);
     need(error == CV_OK, "cv_lock_open", error);
     return lock;

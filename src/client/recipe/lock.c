@@ -131,6 +131,7 @@ void lock_tell(struct cv_lock *lock, uint32_t out) {
             lock_watch_own(lock); /* the answer has the token */
     }
     if (out & (TELL_CONVERTED | TELL_HOPELESS)) end_conversion(lock, out & TELL_CONVERTED);
+    if (out & TELL_MIXED) lock->error = CV_OTHER_RECIPE;
     if (out & (TELL_LOST | TELL_ENDED)) {
         stop_timers(lock);
         if (lock->converting) end_conversion(lock, false);
@@ -170,6 +171,10 @@ static bool set_options(struct cv_lock *lock, const struct cv_lock_options *give
     lock->kind = options.kind == CV_SHARED ? CONTEND_SHARED
                  : lock->slots > 1         ? CONTEND_SLOT
                                            : CONTEND_EXCLUSIVE;
+    lock->mixes = options.recipe == CV_ANY_RECIPE;
+    lock->recipe = options.recipe == CV_CURATOR_RW ? CONTEND_CURATOR_RW
+                   : options.recipe == CV_KAZOO    ? CONTEND_KAZOO
+                                                   : CONTEND_CURATOR;
     lock->margin = options.margin;
     lock->on_change = options.on_change;
     lock->arg = options.arg;
@@ -179,7 +184,8 @@ static bool set_options(struct cv_lock *lock, const struct cv_lock_options *give
     if (lock->slots > 1) lock->note.slots = lock->slots;
     if (options.node && *options.node && !(lock->resumed = strdup(options.node))) return false;
     return options.slots >= 0 && options.margin >= 0 &&
-           !(options.kind == CV_SHARED && options.slots > 1);
+           !(options.kind == CV_SHARED && options.slots > 1) &&
+           contend_kind_text(lock->recipe, lock->kind);
 }
 
 static void free_lock(struct cv_lock *lock) {
@@ -253,7 +259,8 @@ static int begin_attempt(struct cv_lock *lock) {
     if (state == CV_EXPIRED) return CV_SESSION_EXPIRED;
     if (state == CV_CLOSED) return CV_CLOSING;
     struct contender resumed;
-    lock->steps = (struct lock_steps){.kind = lock->kind, .slots = lock->slots};
+    lock->steps =
+        (struct lock_steps){.kind = lock->kind, .slots = lock->slots, .mixes = lock->mixes};
     lock->error = CV_OK;
     lock->token = 0;
     lock->deleted = STEP_OK;
@@ -263,7 +270,7 @@ static int begin_attempt(struct cv_lock *lock) {
     bool resumes = lock->resumed && contend_parse(&resumed, recipe_name(lock->resumed)) &&
                    resumed.owner_size == OWNER_SIZE;
     if (resumes)
-        memcpy(lock->owner, resumed.owner, OWNER_SIZE);
+        memcpy(lock->owner, resumed.owner, OWNER_SIZE), lock->recipe = resumed.recipe;
     else
         recipe_guid(lock->owner);
     free(lock->resumed);

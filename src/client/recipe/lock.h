@@ -14,6 +14,8 @@ struct cv_lock {
     char *path;
     char owner[OWNER_SIZE + 1]; /* chosen anew for each attempt */
     enum contend_kind kind;
+    enum contend_recipe recipe;
+    bool mixes;
     int32_t slots, margin;
     cv_lock_fn *on_change;
     void *arg;

@@ -102,7 +102,7 @@ static void list(struct cv_lock *lock) {
 
 static void create(struct cv_lock *lock, enum contend_kind kind) {
     char text[NOTE_MAX], name[OWNER_SIZE + 32];
-    snprintf(name, sizeof name, "%s%s", lock->owner, contend_kind_text(kind));
+    snprintf(name, sizeof name, "%s%s", lock->owner, contend_kind_text(lock->recipe, kind));
     char *path = lock_child(lock, name);
     struct cv_op op =
         cv_op_create(path, text, note_write(&lock->note, text), CV_EPHEMERAL | CV_SEQUENTIAL);
@@ -284,7 +284,7 @@ static void convert(struct cv_lock *lock) {
     enum contend_kind kind = upgrade ? CONTEND_EXCLUSIVE : CONTEND_SHARED;
     struct note note = lock->note;
     note.token = lock->token;
-    snprintf(name, sizeof name, "%s%s%010d", lock->owner, contend_kind_text(kind),
+    snprintf(name, sizeof name, "%s%s%010d", lock->owner, contend_kind_text(lock->recipe, kind),
              lock->steps.sequence);
     char *path = lock_child(lock, name);
     struct cv_op ops[4];

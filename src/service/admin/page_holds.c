@@ -2,6 +2,7 @@
  * follows who comes and goes at some of them: a bounded number, each with a bounded queue. */
 #include "recipe/contend.h"
 #include "recipe/holds.h"
+#include "recipe/name.h"
 #include "recipe/roll.h"
 #include "service/admin/http.h"
 
@@ -72,7 +73,7 @@ const struct holds *page_holds_look(struct server *s, node_id lock,
 /* The lock, and the sequence number of a contender; 0: the path is that of none. */
 static node_id lock_of(const struct tree *tree, struct zk_text path, struct contender *contender,
                        char name[256]) {
-    static const char root[] = "/locks/";
+    static const char root[] = NAME_LOCKS "/";
     if (path.size <= (int32_t)strlen(root) || memcmp(path.at, root, strlen(root)) != 0) return 0;
     const char *slash = memrchr(path.at, '/', (size_t)path.size);
     size_t size = (size_t)(path.at + path.size - slash - 1);

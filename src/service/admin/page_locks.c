@@ -12,6 +12,7 @@
 #include "recipe/cycles.h"
 #include "recipe/election.h"
 #include "recipe/holds.h"
+#include "recipe/name.h"
 #include "recipe/roll.h"
 #include "service/admin/http.h"
 
@@ -27,7 +28,7 @@ enum {
     CIRCLES_BYTES_MAX = 256 << 10
 };
 
-static const char *const roots[] = {"/locks", "/elections"};
+static const char *const roots[] = {NAME_LOCKS, NAME_LEADERS};
 enum { ROOTS = sizeof roots / sizeof *roots };
 
 struct looking {
