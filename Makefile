@@ -405,7 +405,7 @@ stress: build-tests
 # The same for a disk: many of these tests are about what is durable, and when.
 SLOW_SUITES := $(STRESSED_SUITES) =commands =elections =fence =hostile =limits =locks =operations =peers =recipes =records =tls =upgrade =words
 slow-disk: build-tests
-	@$(CC) -O2 -Wall -Wextra $(WERROR) -shared -fPIC -o $(B)/slow_disk.so tests/net/slow_disk.c
+	@$(CC) -O2 -D_GNU_SOURCE -Wall -Wextra $(WERROR) -shared -fPIC -o $(B)/slow_disk.so tests/net/slow_disk.c
 	@LD_PRELOAD=$(abspath $(B))/slow_disk.so SYNC_MS=$(or $(SYNC_MS),40) B=$(B) ./tests/run $(or $(T),$(SLOW_SUITES))
 
 # What was published as a fault, in programs of its own, beside the three that exhibits run.

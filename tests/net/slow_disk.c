@@ -1,6 +1,5 @@
 /* Preloaded, it makes every sync take as long as on a slow disk that others use, too: up to
  * $SYNC_MS, and one of a hundred twenty times as long. */
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>

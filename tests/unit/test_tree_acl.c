@@ -199,17 +199,24 @@ static void each_operation_needs_its_permission(void **state) {
     world_close(&w);
 }
 
-/* A list without references is freed, and its slot reused. */
 /* A long list grants what its entries grant one by one, to whoever asks. */
 static void long_lists_grant_what_their_entries_do(void **state) {
     enum { ROUNDS = 400, ENTRIES_MAX = 40 };
     static const char *const ids[] = {
-        "digest:u:p",   "digest:v:q", "ip:10.0.0.0/8", "ip:10.1.2.3",     "ip:10.1.0.0/16",
-        "ip:0.0.0.0/0", "x509:CN=u",  "digest:w:r",    "ip:10.1.2.99/24", "world:anyone"};
-    static const char *const callers[] = {
-        "digest:u:p",     "ip:10.1.2.3 digest:x:y", "ip:10.9.9.9 x509:CN=u",
-        "ip:192.168.0.1", "digest:w:r digest:v:q",  "",
-        "super:"};
+        "digest:u:p",     "digest:v:q",  "ip:10.0.0.0/8",      "ip:10.1.2.3",     "ip:10.1.0.0/16",
+        "ip:0.0.0.0/0",   "x509:CN=u",   "digest:w:r",         "ip:10.1.2.99/24", "ip:10.1.2.2/31",
+        "ip:10.0.0.1/16", "ip:10.1.2.4", "ip:255.255.255.255", "ip:192.0.0.0/2",  "world:anyone"};
+    static const char *const callers[] = {"digest:u:p",
+                                          "ip:10.1.2.3 digest:x:y",
+                                          "ip:10.9.9.9 x509:CN=u",
+                                          "ip:192.168.0.1",
+                                          "digest:w:r digest:v:q",
+                                          "",
+                                          "ip:10.1.2.4",
+                                          "ip:255.255.255.255",
+                                          "ip:0.0.0.0",
+                                          "ip:10.1.3.0",
+                                          "super:"};
     struct world w;
     struct rng rng;
     unsigned granted = 0, denied = 0;
@@ -244,6 +251,7 @@ static void long_lists_grant_what_their_entries_do(void **state) {
     world_close(&w);
 }
 
+/* A list without references is freed, and its slot reused. */
 static void lists_are_kept_once(void **state) {
     struct world w;
     (void)state;
