@@ -210,7 +210,8 @@ def test_a_wrapper_waits_for_its_command(page):
     b, zk = page.b, page.ensemble.client(page.home)
     page.open(page.home, view="locks")
     with zk.Lock("/conclave/locks/inside", "somebody"), Held(page.ensemble) as held:
-        held.start("lock", "outside", "--label", "wrapper", "--", CONCLAVE, "lock", "inside", "--label", "command")
+        held.start("lock", "outside", "--label", "wrapper", "--", CONCLAVE, "lock", "inside", "--recipe", "kazoo",
+                   "--label", "command")
         b.wait("return document.querySelector('#waits').textContent.includes('wrapper waits for command, which its command has started')")
         assert "command waits at inside for somebody" in b.text("#waits"), b.text("#waits")
         assert "its command" in b.run("return [...document.querySelectorAll('#waits svg > text')].map((e) => e.textContent)")
@@ -240,7 +241,7 @@ def test_waits_are_estimated(page):
         with holder.Lock("/conclave/locks/often", f"hold {number}"):
             b.wait(f"return {card('often')}?.querySelector('.holders b')?.textContent === arguments[0]", f"hold {number}")
     with holder.Lock("/conclave/locks/often", "the last"), Held(page.ensemble) as held:
-        held.start("lock", "often", "--label", "waits")
+        held.start("lock", "often", "--recipe", "kazoo", "--label", "waits")
         estimate = b.wait(f"return {card('often')}?.querySelector('tbody tr')?.lastChild.textContent")
         assert re.search(r"\d.* (to \d|or more)", estimate), estimate
 

@@ -86,12 +86,13 @@ class Group:
             return file.read()
 
     def kill(self, number):
-        """The front and its keeper, as a power failure would."""
+        """The front and its keeper, as a power failure would: neither sees the end of the other."""
         front = self.running.pop(number)
         children = subprocess.run(["pgrep", "-P", str(front.pid)], capture_output=True, text=True, check=False).stdout
-        for pid in [front.pid, *map(int, children.split())]:
+        both = [*map(int, children.split()), front.pid]
+        for what, pid in itertools.product([signal.SIGSTOP, signal.SIGKILL], both):
             try:
-                os.kill(pid, signal.SIGKILL)
+                os.kill(pid, what)
             except ProcessLookupError:
                 pass
         front.wait(TIMEOUT_S)
