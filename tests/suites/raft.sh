@@ -15,7 +15,7 @@ holds_in_the_catalogue() {
     [ "$(grep -cE '^  (uniqueness|log_matching|leader_completeness|state_machine_safety) +held in 300$' "$WORK/runs")" = 4 ] ||
         { cat "$WORK/runs"; return 1; }
 }
-other_seeds_hold() { "$B/tests/test_raft_sim" 1000001 3000; }
+other_seeds_hold() { "$B/tests/test_raft_sim" 1000001 "$(long && echo 30000 || echo 1500)"; }
 # every_order "END STATES" OPTION...: no order of elections violates anything, and there are so many states: another number
 # means another core, or other bounds.
 every_order() {
