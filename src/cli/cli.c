@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sysexits.h>
 #include <unistd.h>
 
 #include "algorithms/catalogue.h"
@@ -30,18 +31,27 @@ void notice(const char *format, ...) {
     va_end(arguments);
 }
 
+void exit_from_64(void) { argp_err_exit_status = EX_USAGE; }
+
+int exit_code(int code) {
+    static const int others[] = {
+        [EXIT_VIOLATED] = EX_DATAERR, [EXIT_USAGE] = EX_USAGE, [EXIT_SYSTEM] = EX_OSERR};
+    bool from_64 = argp_err_exit_status == EX_USAGE;
+    return from_64 && code > 0 && code <= EXIT_SYSTEM ? others[code] : code;
+}
+
 void usage_error(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     report(format, arguments);
-    exit(EXIT_USAGE);
+    exit(exit_code(EXIT_USAGE));
 }
 
 void system_error(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     report(format, arguments);
-    exit(EXIT_SYSTEM);
+    exit(exit_code(EXIT_SYSTEM));
 }
 
 int language_option(const char *text) {

@@ -10,6 +10,12 @@
 
 enum { EXIT_OK = 0, EXIT_VIOLATED = 1, EXIT_USAGE = 2, EXIT_SYSTEM = 3 };
 
+/* A command that runs another passes on that one's exit code.  After this call its own are those of
+ * sysexits.h, from 64 on, also where argp ends the program. */
+void exit_from_64(void);
+/* The code with which this program ends, for one of those above. */
+int exit_code(int code);
+
 struct command {
     const char *name, *summary;
     int (*run)(int argc, char **argv);

@@ -46,8 +46,9 @@ static const char doc[] =
     "  conclave elect db --priority 10 --healthy 'pg_isready -q' -- promote-and-wait\n"
     "  conclave elect web --stable --on-change 'logger \"web: $CONCLAVE_STATE\"' -- serve\n\n"
     "Exit status: the command's, 128+N if signal N has ended it; 76 with --once, the lead was lost "
-    "and the command killed; 69 no server; 77 not allowed; 126 the command cannot be run; 127 it "
-    "was not found; 2 wrong usage; 3 the system failed.\n";
+    "and the command killed; 72 the command ended by itself, but the lead had been lost before; 69 "
+    "no server; 77 not allowed; 126 the command cannot be run; 127 it was not found; 64 wrong "
+    "usage; 65 the server refused; 71 the system failed.\n";
 
 struct request {
     struct run run;
@@ -279,7 +280,7 @@ static int ended(struct request *request, bool *over) {
     *over = true;
     request->started = false;
     if (keeper->alone) return 128 + SIGKILL;
-    if (keeper->lost) {
+    if (keeper->lost && keeper_was_killed(keeper)) {
         int code = remote_say(EXIT_LOST, "%s: the lead was lost, and the command was killed",
                               request->name);
         tell_change(request, "lost");
@@ -288,6 +289,11 @@ static int ended(struct request *request, bool *over) {
         return code;
     }
     int code = keeper_code(keeper);
+    if (keeper->lost || (request->leading && !request->keep_running && is_lost(request)))
+        return remote_say(
+            EXIT_TOO_LATE,
+            "%s: the lead had been lost before the command ended, with exit status %d",
+            request->name, code);
     if (request->leaving && !keeper->asked && !request->keep_running) {
         *over = request->once;
         resign(request);
@@ -402,6 +408,7 @@ int cmd_elect(int argc, char **argv) {
     struct request request = {
         .run = RUN_DEFAULTS, .health = {.every = 5000}, .leave_at = LEASE_NONE};
     int status;
+    exit_from_64();
     run_split(&request.run, &argc, argv);
     if (!remote_parse(&request.run.remote, &argp, 0, argc, argv, &request, &status)) return status;
     if ((status = run_check_command(&request.run))) return status;

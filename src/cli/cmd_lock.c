@@ -69,9 +69,9 @@ static const char doc[] =
     "  conclave lock accounts ledger -- transfer 100\n"
     "  exec 9>/dev/null; conclave lock report --fd 9 || exit; make report; exec 9>&-\n\n"
     "Exit status: the command's, 128+N if signal N has ended it; 75 (or -E) busy or timed out; "
-    "76 the lock was lost and the command killed; 78 the lock was lost after the command had "
-    "ended with status 0; 69 no server; 77 not allowed; 126 the command cannot be run; 127 it was "
-    "not found; 2 wrong usage; 3 the system failed.\n";
+    "76 the lock was lost and the command killed; 72 the command ended by itself, but the lock had "
+    "been lost before; 69 no server; 77 not allowed; 126 the command cannot be run; 127 it was not "
+    "found; 64 wrong usage; 65 the server refused; 71 the system failed.\n";
 
 struct request {
     struct run run;
@@ -210,10 +210,10 @@ static int busy(struct request *request, size_t at) {
     waiting_end(&request->waiting);
     const char *name = request->names[request->order[at]];
     if (request->wait == 0 && !request->run.verbose) return BUSY; /* as asked */
-    return remote_say(BUSY,
-                      "%s: somebody else holds it ('conclave locks %s' shows who); the command was "
-                      "not run",
-                      name, name);
+    remote_say(
+        0, "%s: somebody else holds it ('conclave locks %s' shows who); the command was not run",
+        name, name);
+    return BUSY;
 }
 
 /* Why a lock is not ours: the session may have ended, then all begins again. */
@@ -327,56 +327,66 @@ static void export(struct request *request) {
 
 static bool is_lost(void *arg) { return !all_held(arg); }
 
+static const char *reason(int error) {
+    if (error == CV_NO_NODE) return "somebody has taken it away";
+    return error == CV_SESSION_EXPIRED ? "the session is over" : "no server has answered in time";
+}
+
+static int say_lost(struct request *request, size_t at, int error) {
+    const struct keeper *keeper = request->run.keeper;
+    const char *name = request->names[request->order[at]], *why = reason(error);
+    if (request->fd >= 0)
+        return remote_say(EXIT_TOO_LATE, "%s had been lost (%s) before descriptor %d was closed",
+                          name, why, request->fd);
+    if (keeper_was_killed(keeper))
+        return remote_say(EXIT_LOST, "%s was lost (%s), and the command was killed", name, why);
+    return remote_say(EXIT_TOO_LATE,
+                      "%s had been lost (%s) before the command ended, with exit status %d", name,
+                      why, keeper_code(keeper));
+}
+
 /* By the clock all may be held still: then it is too late to be sure of that. */
-static int say_lost(struct request *request) {
-    const char *name = request->names[0], *why = "no server has answered in time";
-    for (size_t i = 0; i < request->held; i++) {
-        if (cv_lock_state(request->locks[i]) == CV_HELD) continue;
-        int error = cv_lock_error(request->locks[i]);
-        name = request->names[request->order[i]];
-        if (error == CV_NO_NODE) why = "somebody has taken it away";
-        if (error == CV_SESSION_EXPIRED) why = "the session is over";
-        break;
-    }
-    return remote_say(EXIT_LOST, "%s was lost (%s), and the command was killed", name, why);
+static int say_which_was_lost(struct request *request) {
+    size_t at = 0;
+    while (at < request->held && cv_lock_state(request->locks[at]) == CV_HELD) at++;
+    if (at == request->held) return say_lost(request, 0, CV_CONNECTION_LOSS);
+    return say_lost(request, at, cv_lock_error(request->locks[at]));
 }
 
-static void node_deleted(const struct cv_result *result, void *arg) {
-    if (result->error == CV_OK) atomic_fetch_add((_Atomic size_t *)arg, 1);
-}
+static void note_error(const struct cv_result *result, void *arg) { *(int *)arg = result->error; }
 
-/* Deletes our nodes, and ends the session after that in the same breath.  True: it was confirmed.
- */
-static bool give_back(struct request *request) {
+/* Deletes our nodes, and ends the session after that in the same breath.  The errors are those of
+ * the locks in the order in which they were taken. */
+static void give_back(struct request *request, int *errors) {
     struct cv_client *client = request->run.remote.client;
-    _Atomic size_t deleted = 0;
     for (size_t i = 0; i < request->held; i++) {
         char node[4400];
         struct cv_op op = cv_op_delete(cv_lock_node(request->locks[i], node, sizeof node), -1);
-        cv_start(client, &op, node_deleted, &deleted);
+        int error = cv_start(client, &op, note_error, &errors[i]);
+        if (error) errors[i] = error;
     }
     remote_close(&request->run.remote);
-    return deleted == request->held;
 }
 
-static int release(struct request *request, int code) {
+static int release(struct request *request, bool lost, int code) {
     struct run *run = &request->run;
     struct keeper *keeper = run->keeper;
-    bool held = all_held(request);
+    int errors[NAMES_MAX];
     if (request->session && (keeper->asked || keeper->alone)) {
         cv_detach(run->remote.client); /* the next wrapper takes it up again */
         return code;
     }
     session_file_forget(&request->file);
-    bool confirmed = give_back(request);
-    if (keeper->lost || (held && confirmed)) return code;
-    if (!held)
-        return remote_say(code ? code : EXIT_LOST_LATER, "%s was lost after the command had ended",
-                          request->names[0]);
-    return remote_say(code ? code : EXIT_LOST_LATER,
-                      "no server could be told that %s is free; it will be when the session "
-                      "expires",
-                      request->names[0]);
+    give_back(request, errors);
+    for (size_t i = 0; i < request->held && !lost; i++) {
+        if (errors[i] == CV_OK) continue;
+        lost = true; /* one line is enough */
+        if (errors[i] == CV_NO_NODE) return say_lost(request, i, errors[i]);
+        remote_say(0,
+                   "no server could be told that %s is free; it will be when the session expires",
+                   request->names[request->order[i]]);
+    }
+    return code;
 }
 
 static int run_command(struct request *request) {
@@ -384,13 +394,13 @@ static int run_command(struct request *request) {
     struct keeper *keeper = run->keeper;
     if (keeper_start(keeper, run->command, run->environment) != 0) {
         if (errno == ETIME) return RUN_AGAIN;
-        return release(request,
+        return release(request, false,
                        remote_say(EXIT_SYSTEM, "no process can be started: %s", strerror(errno)));
     }
     while (keeper_next(keeper, LEASE_NONE) != KEEPER_ENDED)
         if (!all_held(request)) keeper_kill(keeper);
-    if (keeper->lost) return release(request, say_lost(request));
-    return release(request, keeper_code(keeper));
+    bool lost = keeper->lost || !all_held(request);
+    return release(request, lost, lost ? say_which_was_lost(request) : keeper_code(keeper));
 }
 
 static int hold(struct request *request) {
@@ -406,7 +416,7 @@ static int hold(struct request *request) {
     if (code == EXIT_LOST)
         remote_say(code, "%s was lost, and all who had descriptor %d open were killed",
                    request->names[0], request->fd);
-    return release(request, code);
+    return release(request, code == EXIT_LOST, code);
 }
 
 static int keep(struct keeper *keeper, void *arg) {
@@ -429,12 +439,13 @@ int cmd_lock(int argc, char **argv) {
     struct request request = {
         .run = RUN_DEFAULTS, .wait = CV_FOREVER, .busy_code = EXIT_BUSY, .slots = 1, .fd = -1};
     int status;
+    exit_from_64();
     run_split(&request.run, &argc, argv);
     if (!remote_parse(&request.run.remote, &argp, 0, argc, argv, &request, &status)) return status;
     if (request.run.command && (status = run_check_command(&request.run))) return status;
     if (request.fd >= 0) {
         const char *problem = descriptor_mark(&request.descriptor, request.fd);
-        if (problem) usage_error("fd: descriptor %d: %s", request.fd, problem);
+        if (problem) usage_error("--fd %d: %s", request.fd, problem);
     }
     if (request.session && (status = session_file_open(&request.file, request.session)))
         return status;

@@ -32,9 +32,10 @@ static const char doc[] =
     "  conclave once backup --slot \"$(date -u +%Y-%m-%dT%H:00)\" -- backup.sh\n"
     "  conclave once billing --slot \"$(date +%Y-%m)\" --retry -- bill-everybody\n\n"
     "Exit status: the command's, 128+N if signal N has ended it; 0 if another one runs or has run "
-    "it; 76 the claim was lost and the command killed; 78 the command has ended with status 0, but "
-    "that could not be noted; 69 no server; 77 not allowed; 126 the command cannot be run; 127 it "
-    "was not found; 2 wrong usage; 3 the system failed.\n";
+    "it; with --retry, 76 the claim was lost and the command killed, 72 the command ended by "
+    "itself, "
+    "but the claim had been lost before; 69 no server; 77 not allowed; 126 the command cannot be "
+    "run; 127 it was not found; 64 wrong usage; 65 the server refused; 71 the system failed.\n";
 
 struct request {
     struct run run;
@@ -214,7 +215,7 @@ static int finish(struct request *request) {
     struct run *run = &request->run;
     struct keeper *keeper = run->keeper;
     int code = keeper_code(keeper);
-    if (keeper->lost)
+    if (keeper->lost && keeper_was_killed(keeper))
         return remote_say(EXIT_LOST,
                           "%s %s: no server has answered in time; the command was "
                           "killed, and another may run it",
@@ -223,11 +224,16 @@ static int finish(struct request *request) {
     request->record.ended = once_now();
     request->record.status = code;
     int error = note(request);
+    if (error && request->retry && (keeper->lost || error != CV_CONNECTION_LOSS))
+        return remote_say(EXIT_TOO_LATE,
+                          "%s %s: the claim had been lost before the command ended, with exit "
+                          "status %d; another may run it",
+                          request->name, request->slot, code);
     if (error)
-        return remote_say(code ? code : EXIT_LOST_LATER,
-                          "%s %s: the command has ended, but that could not be noted: %s",
-                          request->name, request->slot, cv_error_text(error));
-    once_prune(run->remote.client, request->folder, request->slot, request->keep);
+        remote_say(0, "%s %s: the command has ended, but that could not be noted: %s",
+                   request->name, request->slot, cv_error_text(error));
+    else
+        once_prune(run->remote.client, request->folder, request->slot, request->keep);
     return code;
 }
 
@@ -272,6 +278,7 @@ int cmd_once(int argc, char **argv) {
         options, parse, "NAME --slot SLOT -- COMMAND [ARGUMENT...]", doc, run_children, NULL, NULL};
     struct request request = {.run = RUN_DEFAULTS, .keep = 100};
     int status;
+    exit_from_64();
     run_split(&request.run, &argc, argv);
     if (!remote_parse(&request.run.remote, &argp, 0, argc, argv, &request, &status)) return status;
     if ((status = run_check_command(&request.run))) return status;

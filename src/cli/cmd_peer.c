@@ -99,10 +99,8 @@ static const char doc[] =
     "  conclave peer --algorithm bully --id 1 --peers peers.conf elect --on-leader 'echo I "
     "lead'\n\n"
     "Exit status: the command's, 128+N if signal N has ended it; 76 this peer has failed, and the "
-    "command was killed; 126 the command cannot be run; "
-    "127 "
-    "it was not found; 2 wrong usage; 3 the system failed, or this peer was cut off and has to "
-    "restart.\n";
+    "command was killed; 126 the command cannot be run; 127 it was not found; 64 wrong usage; 71 "
+    "the system failed, or this peer was cut off and has to restart.\n";
 
 static uint64_t whole(const char *option, const char *text, uint64_t max) {
     char error[128];
@@ -225,6 +223,7 @@ int cmd_peer(int argc, char **argv) {
         argv[1] = "conclave peer up"; /* its name in its help */
         return peer_up(argc - 1, argv + 1);
     }
+    exit_from_64();
     logger_set(LOGGER_WARNING, LOGGER_FORMAT_TEXT);
     run_split(&request.run, &argc, argv);
     const struct cv_algorithm *algorithm = find_algorithm(argc, argv);

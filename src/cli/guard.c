@@ -135,7 +135,7 @@ static void read_signals(struct front *front) {
 static void detach(struct front *front) {
     fflush(NULL);
     pid_t pid = fork();
-    if (pid != 0) _exit(pid < 0 ? EXIT_SYSTEM : EXIT_OK);
+    if (pid != 0) _exit(pid < 0 ? exit_code(EXIT_SYSTEM) : EXIT_OK);
     front->detached = true;
     guard_leave(front->descriptor);
 }

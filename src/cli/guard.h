@@ -98,6 +98,9 @@ void keeper_tell(struct keeper *keeper, int signal);
 int keeper_hand_over(struct keeper *keeper, struct descriptor *descriptor, bool (*lost)(void *arg));
 /* The exit code of the command as a shell has it. */
 int keeper_code(const struct keeper *keeper);
+/* After the lease was lost: whether the command was told to end or killed, or had ended by itself.
+ */
+bool keeper_was_killed(const struct keeper *keeper);
 
 /* ---- What is called in the front ---- */
 

@@ -24,7 +24,7 @@ void keeper_open(struct keeper *keeper, struct lease *lease, int channel, const 
                               .look_every = 1000,
                               .kill_at = LEASE_NONE};
     prctl(PR_SET_PDEATHSIG, SIGCONT); /* see guard.h */
-    if (getppid() != front) _exit(EXIT_SYSTEM);
+    if (getppid() != front) _exit(exit_code(EXIT_SYSTEM));
     setpgid(0, 0);
     family_adopt(&keeper->family);
     keeper->signals = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -296,6 +296,12 @@ enum keeper_event keeper_next(struct keeper *keeper, int64_t until) {
     }
 }
 
+bool keeper_was_killed(const struct keeper *keeper) {
+    int status = keeper->status;
+    return atomic_load(&keeper->lease->told) ||
+           (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+}
+
 int keeper_code(const struct keeper *keeper) {
     return WIFEXITED(keeper->status) ? WEXITSTATUS(keeper->status) : 128 + WTERMSIG(keeper->status);
 }
@@ -329,7 +335,7 @@ int keeper_hand_over(struct keeper *keeper, struct descriptor *descriptor,
     struct lease *lease = keeper->lease;
     renew(keeper);
     guard_leave(descriptor);
-    if (descriptor_watch(descriptor, descriptor_closed, keeper) != 0) return EXIT_SYSTEM;
+    if (descriptor_watch(descriptor, descriptor_closed, keeper) != 0) return exit_code(EXIT_SYSTEM);
     atomic_store(&lease->running, 1);
     tell_front(keeper, GUARD_HELD);
     int code = EXIT_OK;

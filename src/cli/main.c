@@ -95,7 +95,7 @@ static const char *nearest_command(const char *name) {
 static void check_output(void) {
     if (fflush(stdout) == 0 && !ferror(stdout)) return;
     fprintf(stderr, "conclave: the output could not be written: %s\n", strerror(errno));
-    _exit(EXIT_SYSTEM);
+    _exit(exit_code(EXIT_SYSTEM));
 }
 
 /* Options that argp would refuse, and show as they are. */

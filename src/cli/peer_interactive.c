@@ -147,5 +147,5 @@ int peer_interact(struct peer_request *request) {
     peer_thread_close(talk.thread);
     close(woken);
     close(signals);
-    return failure ? EXIT_SYSTEM : EXIT_OK;
+    return failure ? exit_code(EXIT_SYSTEM) : EXIT_OK;
 }

@@ -136,7 +136,7 @@ bool remote_parse(struct remote *remote, const struct argp *argp, unsigned flags
         if (option->name && strcmp(option->name, "version") == 0)
             argp_program_version = NULL; /* it is the version of a node there */
     if (argp_parse(argp, argc, argv, flags, NULL, input) == 0) return true;
-    *status = EXIT_USAGE;
+    *status = exit_code(EXIT_USAGE);
     return false;
 }
 
@@ -357,7 +357,7 @@ static const struct failure {
     {CV_CLOSING, EXIT_NO_SERVER, "the session was closed meanwhile"},
     {CV_OPERATION_TIMEOUT, EXIT_BUSY, "the time is over"},
     {CV_BUSY, EXIT_BUSY, "somebody else holds it"},
-    {CV_OTHER_RECIPE, EXIT_USAGE,
+    {CV_OTHER_RECIPE, EXIT_CONFLICT,
      "others compete for this lock by another recipe, and would not wait for ours; 'conclave "
      "locks' "
      "shows their nodes, and --recipe joins them"},
@@ -374,7 +374,7 @@ int remote_exit_code(int error) {
     const struct failure *failure = find_failure(error);
     if (error == CV_OK) return EXIT_OK;
     if (error == CV_NO_SERVER || error == CV_TLS_FAILED) return EXIT_NO_SERVER;
-    return failure ? failure->code : EXIT_SYSTEM;
+    return exit_code(failure ? failure->code : EXIT_SYSTEM);
 }
 
 int remote_fail(struct remote *remote, int error, const char *path) {

@@ -17,12 +17,12 @@
 /* Exit codes of client commands, beside those of cli.h.  A command that is run by another passes
  * its own code on. */
 enum {
-    EXIT_CONFLICT = 1,   /* no such node, another version, not empty, and so on */
-    EXIT_NO_SERVER = 69, /* none could be reached, or the session ended */
-    EXIT_BUSY = 75,      /* somebody else holds it, or the time was over */
-    EXIT_LOST = 76,      /* the lock was lost, and the command was killed */
-    EXIT_NOT_ALLOWED = 77 /* credentials or ACL */,
-    EXIT_LOST_LATER = 78, /* the lock was lost after the command had ended */
+    EXIT_CONFLICT = 1,     /* no such node, another version, not empty, and so on */
+    EXIT_NO_SERVER = 69,   /* none could be reached, or the session ended */
+    EXIT_TOO_LATE = 72,    /* the command ended by itself, after the lock had been lost */
+    EXIT_BUSY = 75,        /* somebody else holds it, or the time was over */
+    EXIT_LOST = 76,        /* the lock was lost, and the command was killed */
+    EXIT_NOT_ALLOWED = 77, /* credentials or ACL */
     EXIT_CANNOT_RUN = 126,
     EXIT_NOT_FOUND = 127
 };
@@ -110,7 +110,7 @@ int remote_do(struct remote *remote, const struct cv_op *op, struct cv_result **
 int remote_fail(struct remote *remote, int error, const char *path);
 /* The exit code alone. */
 int remote_exit_code(int error);
-/* Prints "conclave: ..." in one line; control characters are escaped.  Returns `code`. */
+/* Prints "conclave: ..." in one line; control characters are escaped.  Returns exit_code(code). */
 int remote_say(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* NULL, or what is wrong with the path of a node. */

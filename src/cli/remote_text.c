@@ -23,7 +23,7 @@ int remote_say(int code, const char *format, ...) {
     va_start(arguments, format);
     say(format, arguments);
     va_end(arguments);
-    return code;
+    return exit_code(code);
 }
 
 int remote_usage(const char *format, ...) {

@@ -9,7 +9,7 @@ from kazoo.client import KazooClient
 
 from ensemble import TIMEOUT_S, eventually, main
 from locking import (CALM, CONCLAVE, FOREVER_MS, KIND, TTL, Process, Site, children, in_threads, keeper_of, kill, parent_of,
-                     together, unhurried)
+                     state_of, together, unhurried)
 
 
 def exit_codes(directory):
@@ -19,11 +19,12 @@ def exit_codes(directory):
         site.expect(128 + 9, "lock", "x", "--", "sh", "-c", "kill -9 $$")
         site.expect(127, "lock", "x", "--", "no-such-command", says="command not found")
         site.expect(126, "lock", "x", "--", "/etc/passwd", says="cannot be executed")
-        site.expect(2, "lock", "a/b", "--", "true", says="no slashes")
-        site.expect(2, "lock", "x", says="after '--'")
-        site.expect(2, "lock", "x", "x", "--", "true", says="named twice")
-        site.expect(2, "lock", "x", "--ttl", "3s", "--grace", "2s", "--", "true", says="at most a third")
-        site.expect(2, "lock", "x", "--fd", "77", says="not open")
+        site.expect(64, "lock", "a/b", "--", "true", says="no slashes")
+        site.expect(64, "lock", "x", says="after '--'")
+        site.expect(64, "lock", "x", "x", "--", "true", says="named twice")
+        site.expect(64, "lock", "x", "--ttl", "3s", "--grace", "2s", "--", "true", says="at most a third")
+        site.expect(64, "lock", "x", "--fd", "77", says="not open")
+        assert site.run("lock", "--no-such-option", "x", "--", "true").returncode == 64
         nobody_serves(site)
         holder = site.start("lock", "x", *site.body(FOREVER_MS))
         site.await_body(1)
@@ -250,14 +251,14 @@ def shared_with_others(directory):
         zk = KazooClient(hosts=site.server.address, timeout=60)
         zk.start(TIMEOUT_S)
         with zk.Lock("/app/lock", "kazoo"):
-            site.expect(2, "lock", "/app/lock", "--", "true", says="by another recipe")
+            site.expect(65, "lock", "/app/lock", "--", "true", says="by another recipe")
             site.expect(75, "lock", "-n", "/app/lock", "--recipe", "kazoo", "--", "true")
             waiter = site.start("lock", "/app/lock", "--recipe", "kazoo", "--", "sh", "-c", "echo $CONCLAVE_LOCK")
             eventually(lambda: len(zk.get_children("/app/lock")) == 2, "it waits")
             assert site.run("locks", "/app/lock").stdout.startswith("/app/lock: held by")
         assert waiter.wait() == 0 and waiter.stdout.read() == "/app/lock\n"
         zk.stop()
-        site.expect(2, "lock", "x", "/conclave/locks/x", "--", "true", says="named twice")
+        site.expect(64, "lock", "x", "/conclave/locks/x", "--", "true", says="named twice")
         site.expect(0, "lock", "x", "/app/lock", "--", CONCLAVE, "lock", "-n", "-E", "0",
                     "/conclave/locks/x", "--", "false")
 
@@ -322,11 +323,11 @@ def all_are_stopped(directory):
         assert site.is_free()  # without having been continued
 
 
-def lost_later(directory):
-    """The command has ended well, but the lock was somebody else's before it could be released."""
+def not_released(directory):
+    """No server can be told that the command has ended: its exit status stands, and one line warns."""
     with Site(directory) as site:
         for ttl in (TTL, "9s", "27s"):  # longer if it was lost before the command has ended, as on a busy machine
-            front = site.start("lock", "x", "--ttl", ttl, "--", "sh", "-c", "echo ready; read line; exit 0",
+            front = site.start("lock", "x", "--ttl", ttl, "--", "sh", "-c", "echo ready; read line; exit 5",
                                stdin=subprocess.PIPE)
             assert front.stdout.readline() == "ready\n"
             site.server.kill()
@@ -334,7 +335,23 @@ def lost_later(directory):
             site.server.start()
             if front.returncode != 76:
                 break
-        assert front.returncode == 78 and "no server could be told" in errors, (front.returncode, errors)
+        assert front.returncode == 5 and "no server could be told" in errors, (front.returncode, errors)
+
+
+def lost_before_the_end(directory):
+    """The command ends by itself while nobody could tell it that the lock was taken away."""
+    with Site(directory) as site:
+        front = site.start("lock", "x", "--", "sh", "-c", "echo $$; read line; exit 5", stdin=subprocess.PIPE)
+        command = int(front.stdout.readline())
+        keeper = keeper_of(front)
+        kill(keeper, signal.SIGSTOP)
+        site.expect(0, "rm", f"/conclave/locks/x/{site.contenders('x')[0]}")
+        front.stdin.write("go\n")
+        front.stdin.flush()
+        eventually(lambda: state_of(command) == "Z", "the command has ended")
+        kill(keeper, signal.SIGCONT)
+        errors = front.communicate()[1]
+        assert front.returncode == 72 and "before the command ended, with exit status 5" in errors, (front.returncode, errors)
 
 
 def forced(directory):
@@ -428,5 +445,5 @@ def is_keeper(pid):
 if __name__ == "__main__":
     calm, rough = [exit_codes, surroundings, counting, nothing_is_left, resumed], [nobody_answers]
     here = [not_allowed, no_answer, signals, what_is_left_behind, reused_number, shared_with_others, in_any_order, first_in_first_out, both_are_killed,
-            all_are_stopped, lost_later, forced, descriptor, within_itself]
+            all_are_stopped, not_released, lost_before_the_end, forced, descriptor, within_itself]
     main([together(*calm), *rough] if KIND == "zookeeper" else calm + rough + here)

@@ -200,13 +200,22 @@ def keeper_of(front):
     return eventually(find, "there is a keeper")
 
 
-def parent_of(pid):
-    """0 if there is no such process."""
+def status_of(pid):
+    """State, parent and so on; nothing if there is no such process."""
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return int(file.read().rsplit(")", 1)[1].split()[1])
+            return file.read().rsplit(")", 1)[1].split()
     except (FileNotFoundError, ProcessLookupError):
-        return 0
+        return []
+
+
+def state_of(pid):
+    return "".join(status_of(pid)[:1])
+
+
+def parent_of(pid):
+    """0 if there is no such process."""
+    return int("".join(status_of(pid)[1:2]) or 0)
 
 
 def children(parent):

@@ -647,18 +647,18 @@ def wrong_use(directory):
     """One line each."""
     group = Group(directory, "lamport", 3)
 
-    def refused(*words, says):
+    def refused(*words, says, code=64):
         done = subprocess.run([CONCLAVE, "peer", *words], cwd=group.directory, capture_output=True, text=True,
                               check=False, timeout=TIMEOUT_S)
-        assert done.returncode in (2, 127) and len(done.stderr.splitlines()) == 1, f"{words}: {done}"
+        assert done.returncode == code and len(done.stderr.splitlines()) == 1, f"{words}: {done}"
         assert says in done.stderr, f"{words}: {done.stderr}"
 
     good = ["--algorithm", "lamport", "--id", "1", "--peers", "peers.conf"]
     refused("lock", says="--algorithm")
     refused("--algorithm", "lambort", "lock", says="did you mean")
     refused(*good, says="lock, elect and serve")
-    refused("up", says="--algorithm")
-    refused("up", "--algorithm", "quorum", "--processes", "98", says="at most 100")
+    refused("up", says="--algorithm", code=2)
+    refused("up", "--algorithm", "quorum", "--processes", "98", says="at most 100", code=2)
     with socket.create_server(("127.0.0.1", free_ports(1))) as taken:
         empty = {**os.environ, "TMPDIR": f"{directory}/empty"}
         os.mkdir(empty["TMPDIR"])
@@ -668,7 +668,7 @@ def wrong_use(directory):
         assert done.returncode == 3 and "is in use" in done.stderr and not os.listdir(empty["TMPDIR"]), done
     refused(*good, "lock", says="after '--'")
     refused(*good, "elect", says="elects nobody")
-    refused(*good, "lock", "--", "no-such-command", says="not found")
+    refused(*good, "lock", "--", "no-such-command", says="not found", code=127)
     refused(*good[:-1], "none.conf", "serve", says="No such file")
     refused("--algorithm", "lamport", "--id", "9", "--peers", "peers.conf", "serve", says="no peer 9")
     refused(*good, "--detector", "fixed:1s", "serve", says="does not use")
