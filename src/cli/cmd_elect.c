@@ -106,6 +106,8 @@ static int parse(int key, char *text, struct argp_state *state) {
     case ARGP_KEY_END:
         if (!request->name || !request->run.command)
             return remote_usage("give a NAME, and a command after '--'");
+        if (request->run.remote.json)
+            return remote_usage("json: what is printed is the command's; see 'conclave leader'");
         return 0;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -386,7 +388,7 @@ static int keep(struct keeper *keeper, void *arg) {
     keeper->on_child = child_ended;
     keeper->arg = request;
     keeper->patient = request->keep_running;
-    waiting_begin(&request->waiting, false);
+    waiting_begin(&request->waiting, request->run.quiet, false);
     while (code == RUN_AGAIN) {
         code = connect_again(request);
         if (!code) prepare_environment(request);

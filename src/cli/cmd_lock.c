@@ -14,7 +14,15 @@
 /* The variable that tells wrappers inside this one whose command they are. */
 #define SESSIONS "CONCLAVE_SESSIONS"
 
-enum { KEY_SLOTS = 256, KEY_FD, KEY_SESSION, KEY_PRINT_TOKEN, KEY_RECIPE, NAMES_MAX = 64 };
+enum {
+    KEY_SLOTS = 256,
+    KEY_FD,
+    KEY_HOLD,
+    KEY_SESSION,
+    KEY_PRINT_TOKEN,
+    KEY_RECIPE,
+    NAMES_MAX = 64
+};
 
 static const struct argp_option options[] = {
     {"nonblock", 'n', NULL, 0, "Do not wait: exit if somebody else holds it", 1},
@@ -25,6 +33,8 @@ static const struct argp_option options[] = {
      1},
     {"fd", KEY_FD, "N", 0, "Hold it for the calling shell until its descriptor N is closed", 1},
     {"print-token", KEY_PRINT_TOKEN, NULL, 0, "With --fd: print the fencing token", 1},
+    {"hold", KEY_HOLD, NULL, 0,
+     "Run no command: print 'held TOKEN', and hold it until standard input ends", 1},
     {"recipe", KEY_RECIPE, "NAME", 0,
      "Whose clients can share the lock: curator (also go-zookeeper's), curator-rw, kazoo, or any "
      "(curator)",
@@ -61,13 +71,16 @@ static const char doc[] =
     "that are known to wait for Curator's, as kazoo's with extra_lock_patterns=['-lock-'].\n\n"
     "In a script, --fd takes the lock now and holds it until the descriptor is closed, also by "
     "the end of the script.  If the lock is lost, all who have the descriptor open are killed; one "
-    "line says so unless standard error is a pipe.\n\n"
+    "line says so unless standard error is a pipe.  For programs that talk to it, --hold prints "
+    "'held' and the token of each NAME when it has the lock, and 'lost' before another can have "
+    "it; nobody is killed.\n\n"
     "Examples:\n"
     "  conclave lock report -- make report\n"
     "  conclave lock -n nightly --label 'nightly backup' -- backup.sh || echo 'already running'\n"
     "  conclave lock -w 30s --slots 3 build -- make -j8\n"
     "  conclave lock accounts ledger -- transfer 100\n"
-    "  exec 9>/dev/null; conclave lock report --fd 9 || exit; make report; exec 9>&-\n\n"
+    "  exec 9>/dev/null; conclave lock report --fd 9 || exit; make report; exec 9>&-\n"
+    "  coproc L { conclave lock --hold report; }; read -r _ token <&${L[0]}\n\n"
     "Exit status: the command's, 128+N if signal N has ended it; 75 (or -E) busy or timed out; "
     "76 the lock was lost and the command killed; 72 the command ended by itself, but the lock had "
     "been lost before; 69 no server; 77 not allowed; 126 the command cannot be run; 127 it was not "
@@ -80,7 +93,7 @@ struct request {
     size_t count;
     int64_t wait; /* ms; CV_FOREVER */
     int busy_code;
-    bool shared, print_token;
+    bool shared, print_token, hold;
     int32_t slots;
     enum cv_lock_recipe recipe;
     int fd; /* -1: none */
@@ -135,10 +148,13 @@ static int add_name(struct request *request, char *name) {
 
 static int check(const struct request *request) {
     if (!request->count) return remote_usage("give the NAME of a lock, and a command after '--'");
-    if (request->fd < 0 && !request->run.command)
+    if ((request->fd >= 0) + request->hold + (request->run.command != NULL) > 1)
+        return remote_usage("either --fd, --hold or a command");
+    if (request->fd < 0 && !request->hold && !request->run.command)
         return remote_usage("give a command after '--', as in 'conclave lock %s -- make report'",
                             request->names[0]);
-    if (request->fd >= 0 && request->run.command) return remote_usage("either --fd or a command");
+    if (request->run.remote.json && request->run.command)
+        return remote_usage("json: what is printed is the command's; it is for --hold and --fd");
     if (request->shared && request->slots > 1)
         return remote_usage("either --shared or --slots: a semaphore has no shared holders");
     if (request->recipe == CV_CURATOR_RW && request->slots > 1)
@@ -158,6 +174,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     case KEY_RECIPE: return parse_recipe(text, &request->recipe);
     case KEY_FD: return parse_number("fd", text, 0, 1000000, &request->fd);
     case KEY_SESSION: request->session = text; return 0;
+    case KEY_HOLD: request->hold = true; return 0;
     case KEY_PRINT_TOKEN: request->print_token = true; return 0;
     case ARGP_KEY_ARG: return add_name(request, text);
     case ARGP_KEY_END: return check(request);
@@ -209,7 +226,8 @@ enum { BUSY = RUN_AGAIN - 1 };
 static int busy(struct request *request, size_t at) {
     waiting_end(&request->waiting);
     const char *name = request->names[request->order[at]];
-    if (request->wait == 0 && !request->run.verbose) return BUSY; /* as asked */
+    bool asked = request->wait == 0 && !request->run.verbose;
+    if (asked || request->run.quiet) return BUSY;
     remote_say(
         0, "%s: somebody else holds it ('conclave locks %s' shows who); the command was not run",
         name, name);
@@ -300,6 +318,56 @@ static int acquire(struct request *request) {
 
 /* ---- Holding them ---- */
 
+/* The token of the lock that was named there. */
+static int64_t token_of(const struct request *request, size_t name) {
+    size_t at = 0;
+    while (request->order[at] != name) at++;
+    return cv_lock_token(request->locks[at]);
+}
+
+/* What --hold says when it has them. */
+static char *describe_json(const struct request *request) {
+    json_t *report = json_object(), *tokens = json_object();
+    for (size_t i = 0; i < request->count; i++)
+        json_object_set_new(tokens, request->names[i], json_integer(token_of(request, i)));
+    json_object_set_new(report, "state", json_string("held"));
+    json_object_set_new(report, "tokens", tokens);
+    char *text = json_dumps(report, JSON_COMPACT);
+    json_decref(report);
+    return text;
+}
+
+static char *describe(const struct request *request) {
+    char *text = NULL;
+    size_t size;
+    if (request->run.remote.json) return describe_json(request);
+    FILE *out = open_memstream(&text, &size);
+    if (!out) system_error("out of memory");
+    fputs("held", out);
+    for (size_t i = 0; i < request->count; i++) fprintf(out, " %" PRId64, token_of(request, i));
+    fclose(out);
+    return text;
+}
+
+/* The command that does what --hold promises. */
+static char **command_to_hold(const struct request *request, char *words[6]) {
+    words[0] = "/bin/sh";
+    words[1] = "-c";
+    words[2] = "printf '%s\\n' \"$1\"; exec cat >/dev/null";
+    words[3] = "conclave";
+    words[4] = describe(request);
+    words[5] = NULL;
+    return words;
+}
+
+static void print_token(const struct request *request, const char *token) {
+    if (request->run.remote.json)
+        puts(describe_json(request));
+    else
+        puts(token);
+    fflush(stdout);
+}
+
 static void export(struct request *request) {
     struct run *run = &request->run;
     char token[32], sessions[NOTE_TEXT_MAX], *all = NULL;
@@ -308,20 +376,17 @@ static void export(struct request *request) {
     FILE *tokens = open_memstream(&all, &size);
     if (!tokens) system_error("out of memory");
     for (size_t i = 0; i < request->count; i++) {
-        size_t name = request->order[i];
-        int64_t value = cv_lock_token(request->locks[i]);
-        snprintf(token, sizeof token, "%" PRId64, value);
-        if (name == 0) run_export(run, "CONCLAVE_TOKEN", token);
-        fprintf(tokens, "%s%s=%s", i ? " " : "", request->names[name], token);
-        if (run->verbose) remote_say(0, "%s is held, token %s", request->names[name], token);
-        if (name == 0 && request->print_token) puts(token);
+        snprintf(token, sizeof token, "%" PRId64, token_of(request, i));
+        if (i == 0) run_export(run, "CONCLAVE_TOKEN", token);
+        if (i == 0 && request->print_token) print_token(request, token);
+        fprintf(tokens, "%s%s=%s", i ? " " : "", request->names[i], token);
+        if (run->verbose) remote_say(0, "%s is held, token %s", request->names[i], token);
     }
     fclose(tokens);
     run_export(run, "CONCLAVE_LOCK", request->names[0]);
     run_export(run, "CONCLAVE_TOKENS", all);
     outer_add(sessions, getenv(SESSIONS), cv_session_id(run->remote.client));
     run_export(run, SESSIONS, sessions);
-    fflush(stdout);
     free(all);
 }
 
@@ -335,6 +400,11 @@ static const char *reason(int error) {
 static int say_lost(struct request *request, size_t at, int error) {
     const struct keeper *keeper = request->run.keeper;
     const char *name = request->names[request->order[at]], *why = reason(error);
+    if (request->hold) {
+        puts(request->run.remote.json ? "{\"state\":\"lost\"}" : "lost");
+        fflush(stdout);
+        return remote_say(EXIT_LOST, "%s was lost (%s)", name, why);
+    }
     if (request->fd >= 0)
         return remote_say(EXIT_TOO_LATE, "%s had been lost (%s) before descriptor %d was closed",
                           name, why, request->fd);
@@ -392,7 +462,8 @@ static int release(struct request *request, bool lost, int code) {
 static int run_command(struct request *request) {
     struct run *run = &request->run;
     struct keeper *keeper = run->keeper;
-    if (keeper_start(keeper, run->command, run->environment) != 0) {
+    char *words[6], **command = request->hold ? command_to_hold(request, words) : run->command;
+    if (keeper_start(keeper, command, run->environment) != 0) {
         if (errno == ETIME) return RUN_AGAIN;
         return release(request, false,
                        remote_say(EXIT_SYSTEM, "no process can be started: %s", strerror(errno)));
@@ -405,7 +476,7 @@ static int run_command(struct request *request) {
 
 static int hold(struct request *request) {
     struct keeper *keeper = request->run.keeper;
-    waiting_begin(&request->waiting, request->run.verbose);
+    waiting_begin(&request->waiting, request->run.quiet, request->run.verbose);
     int code = acquire(request);
     waiting_end(&request->waiting);
     if (code) return remote_close(&request->run.remote), code;
@@ -434,8 +505,9 @@ static int keep(struct keeper *keeper, void *arg) {
 
 int cmd_lock(int argc, char **argv) {
     static const struct argp argp = {
-        options, parse, "NAME... -- COMMAND [ARGUMENT...]\nNAME... --fd N", doc, run_children,
-        NULL,    NULL};
+        options, parse,        "NAME... -- COMMAND [ARGUMENT...]\nNAME... --fd N\nNAME... --hold",
+        doc,     run_children, NULL,
+        NULL};
     struct request request = {
         .run = RUN_DEFAULTS, .wait = CV_FOREVER, .busy_code = EXIT_BUSY, .slots = 1, .fd = -1};
     int status;

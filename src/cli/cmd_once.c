@@ -102,6 +102,7 @@ static int claim(struct request *request, bool again) {
 }
 
 static int say_who(struct request *request, const struct once_record *other, bool alive) {
+    if (request->run.quiet) return EXIT_OK;
     if (request->run.remote.json) {
         json_t *report = once_record_json(other);
         json_object_set_new(report, "name", remote_json_name(request->name));

@@ -21,6 +21,7 @@ static const struct argp_option options[] = {
     {"grace", KEY_GRACE, "TIME", 0,
      "Between SIGTERM and SIGKILL when it is lost (default: a sixth of --ttl, at most 5s)", 2},
     {"label", KEY_LABEL, "TEXT", 0, "Who and why; others can read it", 2},
+    {"quiet", 'q', NULL, 0, "Say only what went wrong", 2},
     {"verbose", 'v', NULL, 0, "Say what is waited for and what is held", 2},
     {0}};
 
@@ -34,6 +35,7 @@ static int parse_ms(const char *option, const char *text, int32_t least, int32_t
 }
 
 static int check(const struct run *run) {
+    if (run->quiet && run->verbose) return remote_usage("either --quiet or --verbose");
     int32_t timeout = run->remote.options.session_timeout;
     if (timeout && run->grace > lease_most_grace(timeout))
         return remote_usage("grace: %d ms do not fit into a --ttl of %d ms; at most a third of it",
@@ -48,6 +50,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     case KEY_TTL: return parse_ms("ttl", text, 1, &run->remote.options.session_timeout);
     case KEY_GRACE: return parse_ms("grace", text, 0, &run->grace);
     case KEY_LABEL: run->label = text; return 0;
+    case 'q': run->quiet = true; return 0;
     case 'v': run->verbose = true; return 0;
     case ARGP_KEY_END: return check(run);
     default: return ARGP_ERR_UNKNOWN;
@@ -170,8 +173,9 @@ void run_set_lease(struct run *run) {
     int32_t timeout = cv_session_timeout(run->remote.client), most = lease_most_grace(timeout);
     int32_t grace = run->grace < 0 ? lease_default_grace(timeout) : run->grace;
     if (grace > most) {
-        remote_say(0, "the server allows a --ttl of %d ms, so that --grace is %d ms", timeout,
-                   most);
+        if (!run->quiet)
+            remote_say(0, "the server allows a --ttl of %d ms, so that --grace is %d ms", timeout,
+                       most);
         grace = most;
     }
     atomic_store(&lease->grace, grace);

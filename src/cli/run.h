@@ -12,14 +12,14 @@ struct run {
     char **command; /* NULL: none was given */
     const char *label;
     int32_t grace; /* -1: not given */
-    bool verbose;
+    bool quiet, verbose;
 
     struct keeper *keeper;
     char **environment;
     size_t variables, room;
 };
 
-/* --ttl, --grace, --label, --verbose, and those of remote.h; the input is a struct run. */
+/* --ttl, --grace, --label, --quiet, --verbose, and those of remote.h; the input is a struct run. */
 extern const struct argp_child run_children[];
 #define RUN_DEFAULTS                                                                               \
     { .grace = -1 }

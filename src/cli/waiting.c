@@ -8,9 +8,9 @@
 
 enum { UNNOTICED = 500 }; /* ms: what takes no longer needs no line */
 
-void waiting_begin(struct waiting *waiting, bool verbose) {
+void waiting_begin(struct waiting *waiting, bool quiet, bool verbose) {
     *waiting = (struct waiting){
-        .terminal = isatty(STDERR_FILENO) == 1, .verbose = verbose, .since = lease_now()};
+        .terminal = !quiet && isatty(STDERR_FILENO) == 1, .verbose = verbose, .since = lease_now()};
 }
 
 int64_t waiting_show(struct waiting *waiting, const char *name, int32_t position) {

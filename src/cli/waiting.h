@@ -10,7 +10,7 @@ struct waiting {
     int64_t since;
 };
 
-void waiting_begin(struct waiting *waiting, bool verbose);
+void waiting_begin(struct waiting *waiting, bool quiet, bool verbose);
 /* Shows it; returns the moment at which it should be shown again. */
 int64_t waiting_show(struct waiting *waiting, const char *name, int32_t position);
 /* Takes the line off the terminal. */

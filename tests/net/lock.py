@@ -1,5 +1,6 @@
 """`conclave lock`: one holder at a time, whatever dies or stops, and each end with its exit code.
 SERVER=zookeeper is against ZooKeeper; CYCLES is how often each of 32 processes takes the lock in `counting`."""
+import json
 import os
 import signal
 import socket
@@ -425,6 +426,29 @@ def descriptor(directory):
             eventually(lambda: not processes_with(words), "who kept the lock, and who watched, have ended")
 
 
+def talks(directory):
+    """--hold, as it is typed in bash: it says what it holds, until its input ends or the lock is lost."""
+    script = f"""coproc L {{ {CONCLAVE} lock --hold --ttl {CALM} x; }}
+        read -r word token <&${{L[0]}}
+        {CONCLAVE} lock -n x -- true; echo "$word $? $token"
+        pid=$L_PID; exec {{L[1]}}>&-; wait $pid; echo $?"""
+    with Site(directory) as site:
+        done = subprocess.run(["bash", "-c", script], env=site.environment, capture_output=True, text=True, check=False,
+                              timeout=TIMEOUT_S)
+        (word, busy, token), (code,) = (line.split() for line in done.stdout.splitlines())
+        assert (word, busy, code) == ("held", "75", "0"), done
+        tokens = json.loads(site.expect(0, "lock", "--json", "--hold", "y", "x", input=""))["tokens"]
+        assert set(tokens) == {"x", "y"} and tokens["x"] > int(token), (tokens, token)
+        assert site.expect(0, "lock", "--hold", "y", "x", input="").split()[0] == "held"
+        front = site.start("lock", "--hold", "x", stdin=subprocess.PIPE)
+        assert front.stdout.readline().startswith("held ")
+        site.expect(0, "rm", f"/conclave/locks/x/{site.contenders('x')[0]}")
+        said, errors = front.stdout.read(), front.stderr.read()
+        assert (front.wait(), said, errors) == (76, "lost\n", "conclave: x was lost (somebody has taken it away)\n")
+        site.expect(64, "lock", "x", "--hold", "--", "true", says="either --fd, --hold or a command")
+        site.expect(64, "lock", "x", "--json", "--", "true", says="--hold and --fd")
+
+
 def processes_with(words):
     found = []
     for entry in os.listdir("/proc"):
@@ -445,5 +469,5 @@ def is_keeper(pid):
 if __name__ == "__main__":
     calm, rough = [exit_codes, surroundings, counting, nothing_is_left, resumed], [nobody_answers]
     here = [not_allowed, no_answer, signals, what_is_left_behind, reused_number, shared_with_others, in_any_order, first_in_first_out, both_are_killed,
-            all_are_stopped, not_released, lost_before_the_end, forced, descriptor, within_itself]
+            all_are_stopped, not_released, lost_before_the_end, forced, descriptor, talks, within_itself]
     main([together(*calm), *rough] if KIND == "zookeeper" else calm + rough + here)
