@@ -82,7 +82,7 @@ static int parse_priority(const char *text, int32_t *to) {
 }
 
 static int set_name(struct request *request, const char *text) {
-    const char *problem = run_name_problem(text);
+    const char *problem = run_name_problem(NAME_LEADERS, text);
     if (problem) return remote_usage("'%s' is no name of an election: %s", text, problem);
     if (request->name) return remote_usage("one NAME at a time, not '%s' as well", text);
     request->name = text;

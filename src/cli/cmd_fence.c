@@ -120,7 +120,8 @@ static int parse_resource(struct fence_settings *settings, const char *text) {
 }
 
 static int add_lock(struct request *request, const char *name) {
-    const char *problem = strlen(name) > 255 ? "it is too long" : run_name_problem(name);
+    const char *problem =
+        strlen(name) > 255 ? "it is too long" : run_name_problem(NAME_LOCKS, name);
     if (problem) return remote_usage("lock: '%s' is no name of a lock: %s", name, problem);
     size_t *count = &request->settings.lock_count;
     for (size_t i = 0; i < *count; i++)

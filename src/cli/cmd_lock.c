@@ -63,8 +63,10 @@ static const char doc[] =
     "command that was paused with all of this for longer than --ttl can be too late to notice; "
     "only the token excludes that.  What belongs to another user cannot be killed: 'sudo conclave "
     "lock', not 'conclave lock ... -- sudo'.\n\n"
-    "A NAME that begins with a slash is the path of the lock's node, which programs with other "
-    "libraries may use at the same time; others are below /conclave/locks.  --recipe says which "
+    "A NAME may have slashes (deploy/prod).  One that begins with a slash is the path of the "
+    "lock's "
+    "node, which programs with other libraries may use at the same time; others are below "
+    "/conclave/locks.  --recipe says which "
     "libraries: Curator's InterProcessMutex and go-zookeeper's Lock; Curator's "
     "InterProcessReadWriteLock; kazoo's Lock.  These do not wait for each other, so the lock is "
     "refused while others compete for it by another recipe, except with 'any': only for those "
@@ -132,7 +134,7 @@ static int parse_recipe(const char *text, enum cv_lock_recipe *to) {
 }
 
 static int add_name(struct request *request, char *name) {
-    const char *problem = run_name_problem(name);
+    const char *problem = run_name_problem(NAME_LOCKS, name);
     if (problem) return remote_usage("'%s' is no name of a lock: %s", name, problem);
     if (request->count == NAMES_MAX) return remote_usage("at most %d locks at once", NAMES_MAX);
     char path[NAME_PATH_SIZE];

@@ -28,8 +28,11 @@ static const char doc[] =
     "that should be right in 80 % of all cases, and how many were.  There is no estimate before "
     "five holds, and none for shared locks and slots.  On a terminal the picture is kept up to "
     "date; otherwise each change is a line.\n\n"
-    "Servers give the names of all locks at once; whatever else is asked is asked for a page at a "
-    "time, so a million locks can be listed, or looked at page by page with --limit and --after.\n"
+    "A lock comes before those in it (deploy, deploy/prod), and these before the next.  Servers "
+    "give the names of all locks in a folder at once; whatever else is asked is asked for a page "
+    "at "
+    "a time, so a million locks can be listed, or looked at page by page with --limit and "
+    "--after.\n"
     "\n"
     "A circle of --deadlocks is one of sessions: if a client waits in one thread and goes on in "
     "another, it is none.  A 'conclave lock' whose command waits in another 'conclave lock' waits "
@@ -96,45 +99,42 @@ static void print_row_json(const struct locks_row *row) {
     remote_json_line(object);
 }
 
-/* Names in their order: the first that comes after this one. */
-static size_t place_after(const struct locks_names *names, const char *after) {
-    size_t low = 0, high = names->count;
-    while (after && low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (strcmp(names->at[middle], after) <= 0)
-            low = middle + 1;
-        else
-            high = middle;
+struct list {
+    const struct request *request;
+    uint64_t shown;
+    char last[600];
+};
+
+enum { ENOUGH = -1 };
+
+static int show_row(const struct locks_row *row, void *arg) {
+    struct list *list = arg;
+    const struct request *request = list->request;
+    if (request->limit && list->shown == request->limit) {
+        if (!request->remote->json) printf("there are more: --after %s\n", list->last);
+        return ENOUGH;
     }
-    return low;
+    if (request->remote->json) {
+        print_row_json(row);
+    } else {
+        if (!list->shown)
+            printf("%-24s %-32s %12s %19s %7s\n", "LOCK", "HELD BY", "TOKEN", "SINCE", "WAITING");
+        print_row(row);
+    }
+    list->shown++;
+    remote_name(list->last, sizeof list->last, row->name);
+    return 0;
 }
 
-static int list(struct request *request, const struct locks_names *names) {
-    size_t at = place_after(names, request->after), end = names->count;
-    if (request->limit && request->limit < end - at) end = at + request->limit;
-    if (!request->remote->json && at < end)
-        printf("%-24s %-32s %12s %19s %7s\n", "LOCK", "HELD BY", "TOKEN", "SINCE", "WAITING");
-    while (at < end) {
-        size_t size = end - at < LOCKS_PAGE ? end - at : LOCKS_PAGE;
-        struct locks_row *rows;
-        int status = locks_look(request->remote, names->at + at, size, &rows);
-        for (size_t i = 0; i < size && !status; i++) {
-            if (rows[i].error == CV_NO_NODE) continue;
-            if (request->remote->json)
-                print_row_json(&rows[i]);
-            else
-                print_row(&rows[i]);
-        }
-        locks_free(rows, size);
-        if (status) return status;
-        at += size;
-    }
-    if (end < names->count && end && !request->remote->json) {
-        char name[600];
-        printf("%zu more: --after %s\n", names->count - end,
-               remote_name(name, sizeof name, names->at[end - 1]));
-    }
-    return EXIT_OK;
+static int list(const struct request *request) {
+    struct list list = {.request = request};
+    struct locks_walk walk = {.remote = request->remote,
+                              .after = request->after,
+                              .page = request->limit < LOCKS_PAGE ? request->limit : LOCKS_PAGE,
+                              .each = show_row,
+                              .arg = &list};
+    int status = locks_walk(&walk);
+    return status == ENOUGH ? EXIT_OK : status;
 }
 
 static int show_one(struct request *request) {
@@ -158,15 +158,11 @@ static int show_one(struct request *request) {
 int locks_run(struct remote *remote, int argc, char **argv) {
     static const struct argp argp = {options, parse, "[NAME]", doc, remote_children, NULL, NULL};
     struct request request = {.remote = remote};
-    struct locks_names names;
     int status;
     if (!remote_parse(remote, &argp, 0, argc, argv, &request, &status)) return status;
     if ((status = remote_connect(remote))) return status;
     if (request.watch)
         return locks_watch(remote, request.name, request.limit ? request.limit : LOCKS_PAGE);
     if (request.name) return show_one(&request);
-    if ((status = locks_names(remote, &names))) return status;
-    status = request.deadlocks ? locks_deadlocks(remote, &names) : list(&request, &names);
-    locks_names_free(&names);
-    return status;
+    return request.deadlocks ? locks_deadlocks(remote) : list(&request);
 }

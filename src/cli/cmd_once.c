@@ -49,7 +49,7 @@ struct request {
 };
 
 static int set_name(const char *what, const char *text, const char **to) {
-    const char *problem = run_name_problem(text);
+    const char *problem = run_name_problem(NAME_ONCE, text);
     if (problem) return remote_usage("'%s' is no %s: %s", text, what, problem);
     if (*to) return remote_usage("one %s at a time, not '%s' as well", what, text);
     *to = text;

@@ -29,7 +29,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &request->remote; return 0;
     case ARGP_KEY_ARG:
-        problem = run_name_problem(text);
+        problem = run_name_problem(NAME_LEADERS, text);
         if (problem) return remote_usage("'%s' is no name of an election: %s", text, problem);
         if (request->name) return remote_usage("one NAME at a time, not '%s' as well", text);
         request->name = text;

@@ -11,31 +11,30 @@ char *locks_path(const char *name);
 /* 0, or EINVAL after one line. */
 int locks_check_name(const char *name);
 
-/* The names of all locks, in their order; free with locks_names_free.  0, or the exit code after
- * one line. */
-struct locks_names {
-    const char **at;
-    size_t count;
-    struct cv_result *result; /* which the names are in */
-};
-int locks_names(struct remote *remote, struct locks_names *names);
-void locks_names_free(struct locks_names *names);
-
 /* What is seen of a lock without asking about everybody who waits. */
 struct locks_row {
     const char *name;
     int error;                    /* CV_NO_NODE: it has gone meanwhile */
     struct cv_contender *holders; /* the first LOCKS_HOLDERS_MAX of them */
     size_t holder_count, waiting;
-    char **nodes; /* names of those that may hold it; for locks_look */
+    char **nodes; /* names of those that may hold it */
     size_t node_count, contenders;
+    char **inner; /* its children that are no contenders: locks whose names begin with its name */
+    size_t inner_count;
 };
 enum { LOCKS_HOLDERS_MAX = 16, LOCKS_PAGE = 1000 };
 
-/* Looks at some locks, with a bounded number of requests under way.  0, or the exit code. */
-int locks_look(struct remote *remote, const char *const *names, size_t count,
-               struct locks_row **rows);
-void locks_free(struct locks_row *rows, size_t count);
+/* Looks at all locks in the order of their names: a lock comes before those in it, and these before
+ * the next. */
+struct locks_walk {
+    struct remote *remote;
+    const char *after; /* only those that come after this one; NULL: all */
+    size_t page;       /* how many to ask about at once; 0: LOCKS_PAGE */
+    int (*each)(const struct locks_row *row, void *arg); /* not 0: that is the end */
+    void *arg;
+};
+/* 0, what `each` has returned, or the exit code after one line. */
+int locks_walk(const struct locks_walk *walk);
 
 /* "nightly report (db1:4711)", or what is known. */
 const char *locks_who(const struct cv_contender *contender, char *text, size_t size);
@@ -48,7 +47,7 @@ json_t *locks_json(const struct cv_contender *contender);
 /* Watches locks until a signal comes. */
 int locks_watch(struct remote *remote, const char *name, size_t limit);
 /* Names the circles in which sessions wait for each other. */
-int locks_deadlocks(struct remote *remote, const struct locks_names *names);
+int locks_deadlocks(struct remote *remote);
 
 /* One lock and its queue, with estimates if `waits` (may be NULL) knows enough. */
 void locks_print_one(const char *name, const struct cv_contender *contenders, size_t count,

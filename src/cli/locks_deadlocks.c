@@ -8,18 +8,19 @@
 
 /* The contended locks, and who waits for whom at each. */
 struct contended {
-    const char *name;
+    char *name;
     struct cv_contender *contenders;
     size_t count;
 };
 
 struct graph {
+    struct remote *remote;
+    size_t seen; /* locks, contended or not */
     struct contended *locks;
     size_t count, room;
     struct wait *waits;
     size_t wait_count, wait_room;
     int64_t inner; /* for whom those wait whose command it is */
-    bool json;
 };
 
 static void add(struct graph *graph, struct wait wait) {
@@ -58,30 +59,25 @@ static void add_waits(struct graph *graph, const struct contended *at) {
     free(places);
 }
 
-static int read_lock(struct remote *remote, struct graph *graph, const char *name) {
-    struct contended lock = {.name = name};
-    char *path = locks_path(name);
-    int error = cv_lock_contenders(remote->client, path, &lock.contenders, &lock.count);
-    int status = error && error != CV_NO_NODE ? remote_fail(remote, error, path) : 0;
+static int read_lock(const struct locks_row *row, void *arg) {
+    struct graph *graph = arg;
+    struct contended lock = {0};
+    graph->seen++;
+    if (row->contenders < 2) return 0;
+    char *path = locks_path(row->name);
+    int error = cv_lock_contenders(graph->remote->client, path, &lock.contenders, &lock.count);
+    int status = error && error != CV_NO_NODE ? remote_fail(graph->remote, error, path) : 0;
     free(path);
     if (error) {
         free(lock.contenders);
         return status;
     }
+    lock.name = strdup(row->name);
+    cv_assert(lock.name);
     graph->locks = grown(graph->locks, &graph->room, graph->count + 1, sizeof *graph->locks);
     graph->locks[graph->count++] = lock;
     add_waits(graph, &lock);
     return 0;
-}
-
-static int read_page(struct remote *remote, struct graph *graph, const char *const *names,
-                     size_t count) {
-    struct locks_row *rows;
-    int status = locks_look(remote, names, count, &rows);
-    for (size_t i = 0; i < count && !status; i++)
-        if (rows[i].contenders > 1) status = read_lock(remote, graph, names[i]);
-    locks_free(rows, count);
-    return status;
 }
 
 static const struct cv_contender *contender_of(const struct contended *lock, int64_t session,
@@ -111,14 +107,14 @@ static void tell(const struct wait *const *circle, size_t size, void *arg) {
     struct graph *graph = arg;
     json_t *waits = json_array();
     char waiter[700], before[700], name[600];
-    if (!graph->json) printf("%zu sessions wait for each other:\n", size);
+    if (!graph->remote->json) printf("%zu sessions wait for each other:\n", size);
     for (size_t i = 0; i < size; i++) {
         const char *lock = circle[i]->outer ? NULL : graph->locks[circle[i]->at].name;
         const struct cv_contender *who = who_of(graph, circle, size, i);
         const struct cv_contender *whom = whom_of(graph, circle[i]);
         locks_who(who, waiter, sizeof waiter);
         locks_who(whom, before, sizeof before);
-        if (graph->json)
+        if (graph->remote->json)
             json_array_append_new(waits,
                                   json_pack("{s:o, s:o, s:o}", "waiter", locks_json(who), "lock",
                                             lock ? remote_json_name(lock) : json_null(),
@@ -129,24 +125,25 @@ static void tell(const struct wait *const *circle, size_t size, void *arg) {
         else
             printf("  %s waits for %s, which its command has started\n", waiter, before);
     }
-    if (graph->json)
+    if (graph->remote->json)
         remote_json_line(json_pack("{s:o}", "circle", waits));
     else
         json_decref(waits);
 }
 
-int locks_deadlocks(struct remote *remote, const struct locks_names *names) {
-    struct graph graph = {.json = remote->json};
-    int status = 0;
-    for (size_t at = 0; at < names->count && !status; at += LOCKS_PAGE)
-        status = read_page(remote, &graph, names->at + at,
-                           names->count - at < LOCKS_PAGE ? names->count - at : LOCKS_PAGE);
+int locks_deadlocks(struct remote *remote) {
+    struct graph graph = {.remote = remote};
+    int status =
+        locks_walk(&(struct locks_walk){.remote = remote, .each = read_lock, .arg = &graph});
     if (!status && cycles_find(graph.waits, graph.wait_count, tell, &graph))
         status = EXIT_CONFLICT;
     else if (!status && !remote->json)
         printf("nobody waits in a circle; %zu of %zu locks are waited for\n", graph.count,
-               names->count);
-    for (size_t i = 0; i < graph.count; i++) free(graph.locks[i].contenders);
+               graph.seen);
+    for (size_t i = 0; i < graph.count; i++) {
+        free(graph.locks[i].contenders);
+        free(graph.locks[i].name);
+    }
     free(graph.locks);
     free(graph.waits);
     return status;

@@ -6,6 +6,7 @@
 #include "base/grow.h"
 #include "base/parse.h"
 #include "cli/locks.h"
+#include "recipe/contend.h"
 
 /* ---- What is known of a lock ---- */
 
@@ -57,6 +58,16 @@ static void touch(struct watching *watching, const char *name, size_t size) {
     if (lock) lock->dirty = true;
 }
 
+/* A change of a contender, or of a node that is a lock or a folder of locks. */
+static void touch_lock_of(struct watching *watching, const char *name) {
+    const char *slash = strrchr(name, '/');
+    struct contender contender;
+    if (slash && contend_parse(&contender, slash + 1))
+        touch(watching, name, (size_t)(slash - name));
+    else if (find(watching, name, strlen(name)))
+        touch(watching, name, strlen(name));
+}
+
 static void changed(enum cv_watch_type type, const char *path, void *arg) {
     static const char prefix[] = NAME_LOCKS "/";
     struct watching *watching = arg;
@@ -70,7 +81,7 @@ static void changed(enum cv_watch_type type, const char *path, void *arg) {
     else if (watching->only)
         touch(watching, watching->only, strlen(watching->only));
     else if (strncmp(path, prefix, sizeof prefix - 1) == 0)
-        touch(watching, path + sizeof prefix - 1, strcspn(path + sizeof prefix - 1, "/"));
+        touch_lock_of(watching, path + sizeof prefix - 1);
 }
 
 /* ---- Changes ---- */
@@ -228,8 +239,17 @@ static void draw(const struct watching *watching) {
     fputs("(until Ctrl-C)\n", stdout);
 }
 
+enum { ENOUGH = -1 };
+
+static int touch_row(const struct locks_row *row, void *arg) {
+    struct watching *watching = arg;
+    size_t size = strlen(row->name);
+    if (watching->count == watching->limit && !find(watching, row->name, size)) return ENOUGH;
+    touch(watching, row->name, size);
+    return 0;
+}
+
 static int begin(struct watching *watching) {
-    struct locks_names names;
     char *path = watching->only ? locks_path(watching->only) : strdup(NAME_LOCKS);
     struct cv_op op = cv_op_add_watch(path, CV_WATCH_RECURSIVE, changed, watching);
     int error = remote_call(watching->remote, &op, NULL);
@@ -240,14 +260,10 @@ static int begin(struct watching *watching) {
         touch(watching, watching->only, strlen(watching->only));
         return 0;
     }
-    int status = locks_names(watching->remote, &names);
-    if (status) return status;
-    for (size_t i = 0; i < names.count && i < watching->limit; i++)
-        touch(watching, names.at[i], strlen(names.at[i]));
-    if (names.count > watching->limit)
-        fprintf(stderr, "conclave: the first %zu of %zu locks are watched (--limit)\n",
-                watching->limit, names.count);
-    locks_names_free(&names);
+    int status = locks_walk(
+        &(struct locks_walk){.remote = watching->remote, .each = touch_row, .arg = watching});
+    if (status != ENOUGH) return status;
+    remote_say(0, "the first %zu locks are watched (--limit)", watching->limit);
     return 0;
 }
 

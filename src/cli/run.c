@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "base/grow.h"
+#include "recipe/contend.h"
+#include "recipe/election.h"
 
 extern char **environ;
 
@@ -70,15 +72,30 @@ void run_split(struct run *run, int *argc, char **argv) {
     }
 }
 
-const char *run_name_problem(const char *name) {
+/* A part of a name after the first, which is a child of what may be a lock or an election itself.
+ */
+static bool is_taken(const char *part) {
+    struct contender contender;
+    struct candidate candidate;
+    return contend_parse(&contender, part) || election_parse(&candidate, part);
+}
+
+const char *run_name_problem(const char *root, const char *name) {
     if (!*name) return "a name has at least one character";
-    if (*name != '/' && strchr(name, '/'))
-        return "a name has no slashes; a path begins with one, and --server HOST:PORT/PATH is for "
-               "folders";
+    if (*name != '/' && strchr(name, '/') && strcmp(root, NAME_ONCE) == 0)
+        return "a name has no slashes; a path begins with one";
     if (strcmp(name, "/") == 0) return "the node at the top cannot be one";
     if (strlen(name) > NAME_MAX_BYTES) return "it is too long";
     char path[NAME_PATH_SIZE];
-    return remote_path_problem(name_path(path, "", name));
+    const char *problem = remote_path_problem(name_path(path, "", name));
+    if (problem) return problem;
+    char *rest = strchr(path + 1, '/'), *part = rest ? strtok_r(rest, "/", &rest) : NULL;
+    for (; part; part = strtok_r(NULL, "/", &rest)) {
+        if (is_taken(part)) return "a part of it looks like the node of one who waits";
+        if (strcmp(root, NAME_LEADERS) == 0 && strcmp(part, ELECTION_LEADER) == 0)
+            return "'" ELECTION_LEADER "' is the node of who leads";
+    }
+    return NULL;
 }
 
 /* ---- The command ---- */

@@ -28,8 +28,8 @@ extern const struct argp_child run_children[];
 void run_split(struct run *run, int *argc, char **argv);
 /* Whether the command can be found: 0, or EXIT_NOT_FOUND or EXIT_CANNOT_RUN after one line. */
 int run_check_command(const struct run *run);
-/* NULL, or what is wrong with the name of a lock or an election (recipe/name.h). */
-const char *run_name_problem(const char *name);
+/* NULL, or what is wrong with a name below that root (recipe/name.h). */
+const char *run_name_problem(const char *root, const char *name);
 
 /* ---- In the keeper ---- */
 

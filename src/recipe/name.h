@@ -3,7 +3,9 @@
 #ifndef CV_RECIPE_NAME_H
 #define CV_RECIPE_NAME_H
 
+#include <stdbool.h>
 #include <stdio.h>
+#include <string.h>
 
 #define NAME_LOCKS   "/conclave/locks"
 #define NAME_LEADERS "/conclave/leaders"
@@ -15,6 +17,13 @@ static inline const char *name_path(char path[NAME_PATH_SIZE], const char *root,
     snprintf(path, NAME_PATH_SIZE, "%s%s%s", *name == '/' ? "" : root, *name == '/' ? "" : "/",
              name);
     return path;
+}
+
+/* Whether a node is a lock or an election of ours, or a folder of such: these go when they are
+ * empty.  What is above them stays, with its ACL. */
+static inline bool name_is_below_root(const char *path) {
+    return strncmp(path, NAME_LOCKS "/", sizeof NAME_LOCKS) == 0 ||
+           strncmp(path, NAME_LEADERS "/", sizeof NAME_LEADERS) == 0;
 }
 
 #endif

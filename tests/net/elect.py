@@ -74,6 +74,7 @@ def slots(directory):
         left = json.loads(site.expect(0, "ls", "--json", "/conclave/once/job"))["children"]
         assert sorted(left) == ["4", "5", "6"], left
         site.expect(64, "once", "job", "--", "true", says="--slot")
+        site.expect(64, "once", "a/job", "--slot", "0", "--", "true", says="no slashes")
 
 
 def server_away_while_it_runs(directory):

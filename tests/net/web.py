@@ -432,13 +432,20 @@ def locks_and_who_waits(directory):
     assert len(locks["slots"]["holders"]) == 2 and len(locks["slots"]["queue"]) == 1, locks["slots"]
     assert locks["e"]["kind"] == "election" and [h["node"] for h in locks["e"]["holders"]] == [first], locks["e"]
     assert [(w["node"], w["priority"]) for w in locks["e"]["queue"]] == [(better, 5)], locks["e"]
-    names, more, after = [], True, ""
-    while more:
-        page = read(member, f"/page/locks?limit=2{after}")
-        assert len(page["locks"]) <= 2, page
-        names += [lock["name"] for lock in page["locks"]]
-        more, after = page["more"], f"&after={page['cursor']}"
-    assert sorted(names) == ["a", "b", "e", "shared", "slots"], names
+    joins(one, "/conclave/locks/a/inner")
+    joins(third, "/conclave/locks/folder/one")
+    joins(third, "/conclave/locks/folder/two/three", label="deep")
+    joins(third, "/conclave/leaders/of/e", "__candidate1__")
+    for limit in (1, 2, 100):
+        names, more, after = [], True, ""
+        while more:
+            page = read(member, f"/page/locks?limit={limit}{after}")
+            assert len(page["locks"]) <= limit, page
+            names += [lock["name"] for lock in page["locks"]]
+            more, after = page["more"], f"&after={page['cursor']}"
+        assert sorted(names) == ["a", "a/inner", "b", "e", "folder/one", "folder/two/three", "of/e", "shared", "slots"], names
+    locks = {lock["name"]: lock for lock in read(member, "/page/locks")["locks"]}
+    assert locks["a"]["contenders"] == 3 and locks["folder/two/three"]["holders"][0]["label"] == "deep", locks
     assert read(member, "/page/locks?after=conclave/locks/none", 410)["code"] == "Gone"
     ensemble.stop()
 
@@ -474,6 +481,7 @@ def crowded_and_hidden_locks(directory):
     zk.ensure_path("/conclave/locks")
     zk.create("/conclave/locks/mine", acl=secret)
     joins(zk, "/conclave/locks/mine", label="hers")
+    joins(zk, "/conclave/locks/mine/inside", label="hers")
     joins(zk, "/conclave/locks/label", label="shown")
     zk.create("/conclave/locks/label/x__lock__", b'{"label":"hers"}', acl=secret, ephemeral=True, sequence=True)
     client = raw.Client(member.address)

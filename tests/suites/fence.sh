@@ -12,7 +12,7 @@ check "a resource of another kind" says "neither redis" 2 fence "${given[@]}" --
 check "PostgreSQL has its own way" says "needs no proxy" 2 fence "${given[@]}" --to postgres://a
 check "a resource with a path" says "is not http" 2 fence "${given[@]}" --to http://a/b
 check "an address without a port" says "is not HOST:PORT" 2 fence "${given[@]}" --listen localhost
-check "a lock that can be none" says "no name of a lock" 2 fence "${given[@]}" --lock a/b
+check "a lock that can be none" says "no name of a lock" 2 fence "${given[@]}" --lock a//b
 check "--strict and --offline exclude each other" says "never does" 2 fence "${given[@]}" --strict
 printf 'conclave fence 1\n7 job\ncrc32c 00000000\n' >"$WORK/damaged"
 check "a damaged memory is not overlooked" says "damaged" 3 fence "${given[@]}" --state "$WORK/damaged"

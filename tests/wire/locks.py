@@ -73,7 +73,47 @@ def test_list():
     assert "held by label of b-two" in text and "1. wants it waits" in text and "no estimate" in text, text
     assert "--after b-one" in conclave("locks", "--after", "b-", "--limit", "1")
     assert "there is no lock" in conclave("locks", "no-such", status=1)
-    assert "no slash" in conclave("locks", "a/b", status=2)
+    assert "looks like the node of one who waits" in conclave("locks", "a/x-lock-0000000007", status=2)
+
+
+def test_folders():
+    """A lock may be in a folder, which may be a lock itself; a folder alone is none."""
+    names = ["f", "f/prod", "f/prod/eu", "f-2", "g/a", "g/b/c"]
+    holder, waiter = client(), client()
+    for name in names:
+        started.append(subprocess.Popen([CONCLAVE, "lock", name, "--ttl", CALM, "--label", name, "--server", server,
+                                         "--", "sleep", "1000"]))
+
+    def listed(*more):
+        return [entry for entry in documents("locks", *more) if entry["lock"][0] in "fg"]
+    eventually(lambda: [one["holders"][0]["label"] for one in listed() if one["holders"]] == names, "all hold theirs")
+    for count in (1, 2, 3):
+        pages = []
+        while page := documents("locks", "--limit", str(count), "--after", pages[-1] if pages else "e"):
+            pages += [entry["lock"] for entry in page]
+            assert len(page) <= count, page
+        assert [name for name in pages if name[0] in "fg"] == names, (count, pages)
+    assert "held by f/prod/eu" in conclave("locks", "f/prod/eu")
+    assert "--after f/prod\n" in conclave("locks", "--after", "f", "--limit", "1")
+    watching = subprocess.Popen([CONCLAVE, "locks", "--watch", "--json", "--server", server], stdout=subprocess.PIPE,
+                                text=True)
+    started.append(watching)
+    known = set()
+    while not known.issuperset(names):
+        known.add(json.loads(watching.stdout.readline())["lock"])
+    assert "g" not in known and "g/b" not in known, known
+    assert holder.Lock("/conclave/locks/g/b/new", "later").acquire()
+    while json.loads(watching.stdout.readline())["lock"] != "g/b/new":
+        pass
+    first, second = (client.Lock(f"/conclave/locks/g/{name}", name) for client, name in ((holder, "x"), (waiter, "y")))
+    assert first.acquire() and second.acquire()
+    wait_in_background(holder.Lock("/conclave/locks/g/y", "x"))
+    wait_in_background(waiter.Lock("/conclave/locks/g/x", "y"))
+    eventually(lambda: queue_of("g/x") and queue_of("g/y"), "both wait")
+    (circle,) = documents("locks", "--deadlocks", status=1)
+    assert {wait["lock"] for wait in circle["circle"]} == {"g/x", "g/y"}, circle
+    conclave("unlock", "--force", "--yes", "f/prod/eu")
+    eventually(lambda: not documents("locks", "f/prod/eu")[0]["holders"], "it was taken away")
 
 
 def test_kinds():

@@ -34,8 +34,10 @@ struct cv_lock {
     bool converting;
     uint32_t deleting; /* answers to wait for */
     enum lock_result deleted;
-    bool postponed; /* one of the deletions: to be tried again after a pause */
-    size_t parents; /* the same */
+    bool postponed;      /* one of the deletions: to be tried again after a pause */
+    size_t parents;      /* the same */
+    bool parent_reached; /* one of them was there, or was made */
+    bool parent_refused;
     struct followers followers;
 
     struct client_timer lease, settle, leave_again;

@@ -5,6 +5,7 @@
 
 #include "client/recipe/lock.h"
 #include "client/recipe/recipe.h"
+#include "recipe/name.h"
 
 char *lock_child(const struct cv_lock *lock, const char *name) {
     return recipe_child(lock->path, name);
@@ -116,14 +117,19 @@ static void create(struct cv_lock *lock, enum contend_kind kind) {
 
 /* ---- The nodes above: all creates in one write, of which the last one counts ---- */
 
-static void make_last_parent(struct cv_lock *lock, int32_t flags);
+static void make_parents(struct cv_lock *lock, int32_t flags);
 
 static void on_parent(const struct cv_result *r, void *arg) {
     struct cv_lock *lock = begin(arg);
     int error = r->error == CV_NODE_EXISTS ? CV_OK : r->error;
+    lock->parent_reached |= error == CV_OK;
+    lock->parent_refused |= error != CV_OK && error != CV_NO_NODE;
     if (--lock->parents == 0) {
+        bool removed = error == CV_NO_NODE && lock->parent_reached && !lock->parent_refused;
         if (error == CV_UNIMPLEMENTED) /* a server without containers */
-            make_last_parent(lock, CV_PERSISTENT);
+            make_parents(lock, CV_PERSISTENT);
+        else if (removed) /* an empty container, by the server, between two of our creates */
+            make_parents(lock, CV_CONTAINER);
         else
             lock_answer(lock, LOCK_PREPARED, error == CV_NO_NODE ? CV_NO_AUTH : error);
     }
@@ -136,20 +142,17 @@ static void make_parent(struct cv_lock *lock, const char *path, int32_t flags) {
     start(lock, &op, on_parent, lock, LOCK_PREPARED);
 }
 
-static void make_last_parent(struct cv_lock *lock, int32_t flags) {
-    make_parent(lock, lock->path, flags);
-}
-
-static void make_parents(struct cv_lock *lock) {
+static void make_parents(struct cv_lock *lock, int32_t flags) {
     char *path = strdup(lock->path);
     lock->parents = 0;
+    lock->parent_reached = lock->parent_refused = false;
     for (char *slash = path ? strchr(path + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        make_parent(lock, path, CV_PERSISTENT);
+        make_parent(lock, path, name_is_below_root(path) ? flags : CV_PERSISTENT);
         *slash = '/';
     }
     free(path);
-    make_last_parent(lock, CV_CONTAINER);
+    make_parent(lock, lock->path, flags);
 }
 
 /* ---- Watching ---- */
@@ -392,7 +395,7 @@ void lock_adopt(struct cv_lock *lock, const struct contend_verdict *verdict) {
 
 void lock_perform(struct cv_lock *lock, uint32_t out, const struct lock_input *in) {
     client_cork(lock->client);
-    if (out & OUT_PARENTS) make_parents(lock);
+    if (out & OUT_PARENTS) make_parents(lock, CV_CONTAINER);
     if (out & OUT_JOIN) create(lock, lock->steps.kind);
     if (out & OUT_MARK) create(lock, CONTEND_UPGRADE);
     if (out & OUT_SYNC) {

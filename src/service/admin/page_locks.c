@@ -1,10 +1,10 @@
 /* Locks and elections as the page shows them: who holds each, who waits, and for whom.
  *
- * They are the children of two nodes, and are shown a page at a time: no request looks at more than
- * so many contenders, whatever clients have put there.  A lock with more of them than that is only
- * named.  So is one with a contender whose name is longer than any client makes it, because names
- * are repeated for each who waits; what is repeated ends with a number of bytes.  A lock with such
- * a name is not shown: it could not be asked for. */
+ * They are below two nodes, in folders or not, and are shown a page at a time: no request looks at
+ * more than so many contenders, whatever clients have put there.  A lock with more of them than
+ * that is only named.  So is one with a contender whose name is longer than any client makes it,
+ * because names are repeated for each who waits; what is repeated ends with a number of bytes.  A
+ * lock with such a name is not shown, nor are those in it: they could not be asked for. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -21,7 +21,7 @@ enum {
     LOCKS_MAX = 1000,
     CONTENDERS_MAX = 1000, /* that are looked at for a page */
     NAME_BYTES_MAX = 512,  /* of a lock, and of a contender */
-    SKIPPED_MAX = 10000,   /* after which the rest is not looked for */
+    SKIPPED_MAX = 10000,   /* nodes that are no locks, after which the page ends */
     ESTIMATES_MAX = 16,    /* on a page: each takes some time */
     WAITS_MAX = 10000,     /* that are told */
     BYTES_MAX = 1 << 20,   /* of a page, after which no more waits are told, and no other lock */
@@ -38,6 +38,7 @@ struct looking {
     struct bytes *out;
     unsigned left, contenders_left; /* that may be shown */
     unsigned skipped;
+    node_id last;  /* from which the next page goes on */
     node_id *lock; /* that are shown */
     size_t lock_count, lock_room;
     struct wait *waits; /* `at` is the number of a lock among them */
@@ -239,13 +240,57 @@ static bool has_long_names(const struct tree *tree, const struct node *lock) {
     return false;
 }
 
+/* A child of a lock or an election that belongs to it, and is none itself. */
+static bool is_entry(const struct node *node) {
+    char name[NAME_BYTES_MAX + 1];
+    struct contender contender;
+    struct candidate candidate;
+    if (node_is_ephemeral(node)) return true;
+    if (node->name_size > NAME_BYTES_MAX) return false;
+    memcpy(name, node->text, node->name_size);
+    name[node->name_size] = 0;
+    return contend_parse(&contender, name) || election_parse(&candidate, name);
+}
+
+/* A node with children, and no contender among the first of them. */
+static bool is_folder(const struct looking *l, const struct node *lock) {
+    unsigned seen = 0;
+    node_id id = node_children(lock) ? lock->first_child : 0;
+    for (; id && seen < CONTENDERS_MAX; id = l->tree->node[id].next, seen++)
+        if (is_entry(&l->tree->node[id])) return false;
+    return seen > 0;
+}
+
+/* The bytes of its name, slashes included; more than NAME_BYTES_MAX: it is too long. */
+static unsigned name_bytes(const struct looking *l, node_id id, node_id top) {
+    unsigned bytes = 0;
+    for (; id != top && bytes <= NAME_BYTES_MAX; id = l->tree->node[id].parent)
+        bytes += l->tree->node[id].name_size + 1U;
+    return bytes - 1;
+}
+
+/* The name of a lock, as clients say it. */
+static void add_name(const struct looking *l, node_id id) {
+    struct bytes path = {0};
+    size_t size = 0;
+    tree_path(l->tree, id, &path);
+    for (unsigned i = 0; i < ROOTS; i++) {
+        size_t root = strlen(roots[i]);
+        if (path.used > root && memcmp(path.at, roots[i], root) == 0 && path.at[root] == '/')
+            size = root + 1;
+    }
+    json_add_text(l->out, (struct zk_text){(char *)path.at + size, (int32_t)(path.used - size)});
+    bytes_close(&path);
+}
+
 /* False: it has to be on the next page. */
-static bool add_lock(struct looking *l, node_id id) {
+static bool add_lock(struct looking *l, node_id id, node_id top) {
     const struct node *lock = &l->tree->node[id];
     uint32_t children = node_children(lock);
     bool refused = !may_read(l, id), looked_at = !refused && children <= CONTENDERS_MAX;
     if (!l->left || l->out->used > BYTES_MAX) return false;
-    if (lock->name_size > NAME_BYTES_MAX) return l->skipped++ < SKIPPED_MAX;
+    if (name_bytes(l, id, top) > NAME_BYTES_MAX || (!refused && is_folder(l, lock)))
+        return l->skipped++ < SKIPPED_MAX;
     if (looked_at && children > l->contenders_left) return false;
     bool shown = looked_at && !has_long_names(l->tree, lock);
     l->left--;
@@ -253,7 +298,7 @@ static bool add_lock(struct looking *l, node_id id) {
     l->lock = grown(l->lock, &l->lock_room, l->lock_count + 1, sizeof *l->lock);
     l->lock[l->lock_count++] = id;
     report_print(l->out, l->lock_count > 1 ? ",\n{\"name\":" : "\n{\"name\":");
-    json_add_text(l->out, node_name(lock));
+    add_name(l, id);
     if (shown)
         add_roll(l, lock);
     else
@@ -290,9 +335,10 @@ static void add_waits(struct looking *l) {
         report_print(l->out, ",\"to\":");
         add_session(l->out, l->waits[i].holder);
         report_print(l->out, ",\"lock\":");
-        json_add_text(l->out, l->waits[i].outer
-                                  ? zk_null()
-                                  : node_name(&l->tree->node[l->lock[l->waits[i].at]]));
+        if (l->waits[i].outer)
+            json_add_text(l->out, zk_null());
+        else
+            add_name(l, l->lock[l->waits[i].at]);
         bytes_add(l->out, "}", 1);
     }
     report_print(l->out, "],\"deadlocks\":[");
@@ -303,40 +349,64 @@ static void add_waits(struct looking *l) {
 
 /* ---- A page of them ---- */
 
-static node_id first_of(const struct looking *l, unsigned root) {
+/* A root whose locks may be shown; 0: there is none. */
+static node_id top_of(const struct looking *l, unsigned root) {
     node_id top = tree_find(l->tree, zk_text_of(roots[root]));
-    if (!top || !may_read(l, top) || !node_children(&l->tree->node[top])) return 0;
-    return l->tree->node[top].first_child;
+    return top && may_read(l, top) ? top : 0;
 }
 
-/* The lock that a cursor names, and below which root it is; 0: it is gone. */
-static node_id lock_named(const struct looking *l, struct zk_text cursor, unsigned *root) {
+/* The node of a cursor, and below which root it is; 0: it is gone. */
+static node_id node_named(const struct looking *l, struct zk_text cursor, unsigned *root) {
     struct bytes path = {0};
     bytes_add(&path, "/", 1);
     bytes_add(&path, cursor.at, (size_t)cursor.size);
     node_id id = tree_find(l->tree, (struct zk_text){(char *)path.at, (int32_t)path.used});
     bytes_close(&path);
     for (*root = 0; id && *root < ROOTS; ++*root) {
-        node_id top = tree_find(l->tree, zk_text_of(roots[*root]));
-        if (top && l->tree->node[id].parent == top && may_read(l, top)) return id;
+        node_id top = top_of(l, *root), at = id;
+        while (top && at && at != top && may_read(l, l->tree->node[at].parent))
+            at = l->tree->node[at].parent;
+        if (top && at == top && id != top) return id;
     }
     return 0;
 }
 
-/* Shows locks from one on; returns whether there are more. */
-static bool add_page(struct looking *l, unsigned root, node_id lock) {
+/* The node after this one, in the order of a walk through the tree below `top`; 0: none. */
+static node_id next_of(const struct looking *l, node_id id, node_id top) {
+    const struct node *node = &l->tree->node[id];
+    bool open = id == top ||
+                (!is_entry(node) && may_read(l, id) && name_bytes(l, id, top) <= NAME_BYTES_MAX);
+    if (open && node_children(node)) return node->first_child;
+    while (id != top && !l->tree->node[id].next) id = l->tree->node[id].parent;
+    return id == top ? 0 : l->tree->node[id].next;
+}
+
+static bool is_lock(const struct looking *l, node_id id, node_id top) {
+    const struct node *node = &l->tree->node[id];
+    return node->parent == top || !is_entry(node);
+}
+
+/* Shows what comes after a node (0: the first); returns whether there is more. */
+static bool add_page(struct looking *l, unsigned root, node_id after) {
     report_print(l->out, "{\"locks\":[");
-    for (;;) {
-        while (lock && add_lock(l, lock)) lock = l->tree->node[lock].next;
-        if (lock || ++root == ROOTS) return lock && l->skipped <= SKIPPED_MAX;
-        lock = first_of(l, root);
+    for (; root < ROOTS; root++, after = 0) {
+        node_id top = top_of(l, root);
+        node_id id = top ? next_of(l, after ? after : top, top) : 0;
+        for (; id; id = next_of(l, id, top)) {
+            bool lock = is_lock(l, id, top), named = name_bytes(l, id, top) <= NAME_BYTES_MAX;
+            if (lock && !add_lock(l, id, top)) return l->skipped <= SKIPPED_MAX;
+            bool over = !lock && l->skipped++ >= SKIPPED_MAX;
+            if (named && (lock || over)) l->last = id; /* contenders come and go */
+            if (over) return named;
+        }
     }
+    return false;
 }
 
 static void add_end(struct looking *l, bool more) {
     struct bytes path = {0};
     report_print(l->out, ",\"more\":%s,\"cursor\":", more ? "true" : "false");
-    if (l->lock_count) tree_path(l->tree, l->lock[l->lock_count - 1], &path);
+    if (l->last) tree_path(l->tree, l->last, &path);
     json_add_text(l->out, path.used ? (struct zk_text){(char *)path.at + 1, (int32_t)path.used - 1}
                                     : zk_null());
     report_print(l->out, "}\n");
@@ -353,11 +423,10 @@ struct answer page_locks(const struct http_request *request) {
     struct zk_text after = http_argument(request, "after");
     unsigned root = 0;
     if (!page_reader(request, &looking.identities, &answer)) return answer;
-    node_id lock = after.size < 0 ? first_of(&looking, 0) : lock_named(&looking, after, &root);
-    if (after.size >= 0 && !lock)
+    node_id last = after.size < 0 ? 0 : node_named(&looking, after, &root);
+    if (after.size >= 0 && !last)
         return page_error(MHD_HTTP_GONE, "Gone", "the last lock of the page before is gone");
-    if (after.size >= 0) lock = looking.tree->node[lock].next;
-    bool more = add_page(&looking, root, lock);
+    bool more = add_page(&looking, root, last);
     add_waits(&looking);
     add_end(&looking, more);
     free(looking.waits);
