@@ -82,7 +82,7 @@ struct peer {
     const char *why;                                     /* the attempt failed; may be NULL */
     const char *logged;                                  /* last, and when */
     uint64_t logged_ms;
-    uint16_t offer;    /* the version to dial with; 0: the newest */
+    uint16_t offer;    /* the version to dial with in this attempt; 0: the newest */
     unsigned attempts; /* since the link was last up for LINK_STEADY_MS */
     uint64_t up_ms;    /* when it came up */
     uint64_t bytes_out;

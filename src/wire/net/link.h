@@ -24,7 +24,8 @@
  * dialer offers its newest version.  The acceptor answers with that or with its own newest,
  * whichever is older; it refuses an offer older than its oldest, as the dialer refuses such an
  * answer.  Servers of version 2 refuse every other offer and answer with 2: the dialer then dials
- * again at once with version 2, and offers no newer one until the link was up and has ended.
+ * again at once with version 2.  Every later attempt offers the newest one again, because the
+ * server may have been upgraded meanwhile.
  *
  * Frames are written to one of two lanes.  Those of one lane arrive in order.  From version 4 on
  * the urgent lane (heartbeats, votes, responses) overtakes the bulk lane (entries, snapshots):

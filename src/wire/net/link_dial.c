@@ -66,7 +66,6 @@ static void try_later(struct peer *peer, enum link_reason reason) {
 /* A link that breaks as soon as it is up is not dialed in a busy loop. */
 static void broke(struct peer *peer) {
     if (uv_now(peer->links->config.loop) - peer->up_ms >= LINK_STEADY_MS) peer->attempts = 0;
-    peer->offer = 0; /* the server may be upgraded before the link is up again */
     try_later(peer, LINK_BROKEN);
 }
 
@@ -238,6 +237,7 @@ static void look_up(struct peer *peer) {
 
 static void attempt(struct peer *peer) {
     peer->attempts++;
+    peer->offer = 0; /* the server may have been upgraded since the one before */
     peer->tried = 0;
     peer->worst = LINK_REFUSED;
     peer->why = NULL;
@@ -320,7 +320,6 @@ static void other_version(struct peer *peer, uint16_t answered) {
         hang_up(peer);
         dial_next(peer); /* the same address */
     } else {
-        peer->offer = 0;
         rejected(peer, hello_verdict_text(HELLO_OTHER_VERSION));
     }
 }
@@ -366,7 +365,6 @@ void peer_previous_ended(struct peer *peer) {
     struct links *links = peer->links;
     close_outgoing(&peer->previous);
     lanes_clear(peer);
-    peer->offer = 0;
     links->config.on_down(links->config.owner, peer->id, LINK_BROKEN);
 }
 
@@ -412,7 +410,6 @@ static void dial_beside(struct peer *peer) {
     peer->previous = peer->outgoing;
     peer->outgoing = NULL;
     peer->attempts = 0;
-    peer->offer = 0; /* it may be silent because the server is being upgraded */
     peer->state = PEER_WAITING;
     uv_timer_start(&peer->timer, timer_fired, 0, 0);
 }
@@ -447,7 +444,6 @@ void peer_move(struct peer *peer, const char *host, int32_t port) {
     cv_assert(peer->host);
     peer->port = port;
     peer->addresses = peer->attempts = 0;
-    peer->offer = 0;
     peer->logged = NULL;
     uv_timer_start(&peer->timer, timer_fired, 0, 0);
 }
