@@ -27,6 +27,7 @@ int cmd_lock(int argc, char **argv);
 int cmd_once(int argc, char **argv);
 int cmd_elect(int argc, char **argv);
 int cmd_leader(int argc, char **argv);
+int cmd_candidates(int argc, char **argv);
 int cmd_resign(int argc, char **argv);
 int cmd_up(int argc, char **argv);
 int cmd_key(int argc, char **argv);

@@ -81,14 +81,6 @@ static int parse_priority(const char *text, int32_t *to) {
     return 0;
 }
 
-static int set_name(struct request *request, const char *text) {
-    const char *problem = run_name_problem(NAME_LEADERS, text);
-    if (problem) return remote_usage("'%s' is no name of an election: %s", text, problem);
-    if (request->name) return remote_usage("one NAME at a time, not '%s' as well", text);
-    request->name = text;
-    return 0;
-}
-
 static int parse(int key, char *text, struct argp_state *state) {
     struct request *request = state->input;
     switch (key) {
@@ -102,7 +94,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     case KEY_CHANGE: request->on_change = text; return 0;
     case KEY_KEEP: request->keep_running = true; return 0;
     case KEY_ONCE: request->once = true; return 0;
-    case ARGP_KEY_ARG: return set_name(request, text);
+    case ARGP_KEY_ARG: return run_set_election(&request->name, text);
     case ARGP_KEY_END:
         if (!request->name || !request->run.command)
             return remote_usage("give a NAME, and a command after '--'");

@@ -25,15 +25,9 @@ struct request {
 
 static int parse(int key, char *text, struct argp_state *state) {
     struct request *request = state->input;
-    const char *problem;
     switch (key) {
     case ARGP_KEY_INIT: state->child_inputs[0] = &request->remote; return 0;
-    case ARGP_KEY_ARG:
-        problem = run_name_problem(NAME_LEADERS, text);
-        if (problem) return remote_usage("'%s' is no name of an election: %s", text, problem);
-        if (request->name) return remote_usage("one NAME at a time, not '%s' as well", text);
-        request->name = text;
-        return 0;
+    case ARGP_KEY_ARG: return run_set_election(&request->name, text);
     case ARGP_KEY_END: return request->name ? 0 : remote_usage("give the NAME of an election");
     default: return ARGP_ERR_UNKNOWN;
     }

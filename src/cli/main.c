@@ -14,6 +14,7 @@ static const struct command commands[] = {
     {"once", "run a command on one of many machines, once", cmd_once},
     {"elect", "stand for election, and run a command while leading", cmd_elect},
     {"leader", "say who leads an election", cmd_leader},
+    {"candidates", "who leads an election, and who would be next", cmd_candidates},
     {"resign", "ask the leader of an election to hand over", cmd_resign},
     {"up", "an ensemble on this machine, to look at and to break", cmd_up},
     {"ensemble", "show and change the members of an ensemble", cmd_ensemble},

@@ -98,6 +98,14 @@ const char *run_name_problem(const char *root, const char *name) {
     return NULL;
 }
 
+int run_set_election(const char **name, const char *text) {
+    const char *problem = run_name_problem(NAME_LEADERS, text);
+    if (problem) return remote_usage("'%s' is no name of an election: %s", text, problem);
+    if (*name) return remote_usage("one NAME at a time, not '%s' as well", text);
+    *name = text;
+    return 0;
+}
+
 /* ---- The command ---- */
 
 static int try_file(const char *path) {

@@ -30,6 +30,8 @@ void run_split(struct run *run, int *argc, char **argv);
 int run_check_command(const struct run *run);
 /* NULL, or what is wrong with a name below that root (recipe/name.h). */
 const char *run_name_problem(const char *root, const char *name);
+/* For a parser: takes the one name of an election.  0, or EINVAL after one line. */
+int run_set_election(const char **name, const char *text);
 
 /* ---- In the keeper ---- */
 

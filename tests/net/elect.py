@@ -153,11 +153,18 @@ def priority_and_resignation(directory):
         site.check()
         site.expect(1, "resign", "e", says="nobody leads")
         site.expect(1, "leader", "e")
+        site.expect(1, "candidates", "e", says="nobody stands")
+        site.expect(5, "elect", "team/e", "--", "sh", "-c", "exit 5")
+        site.expect(64, "elect", "team/leader", "--", "true", says="the node of who leads")
         count = site.begun()
         stable = elect(site, "--stable", "--label", "stable", *site.body(FOREVER_MS), ttl=CALM)
         site.await_body(count + 1)
         other = elect(site, "--priority", "9", "--label", "other", *site.body(FOREVER_MS), ttl=CALM)
         eventually(lambda: len(site.contenders("e", "leaders")) >= 3, "it stands")
+        found = json.loads(site.expect(0, "candidates", "e", "--json"))["candidates"]
+        assert [(one["label"], one["leads"], one["priority"]) for one in found] == [("stable", True, 0), ("other", False, 9)], found
+        rows = site.expect(0, "candidates", "e").splitlines()[1:]
+        assert [row.split()[0] for row in rows] == ["stable", "other"] and " leads " in rows[0] and " stands " in rows[1], rows
         leads(site, "stable")
         stable.terminate()
         leads(site, "other")
