@@ -380,9 +380,10 @@ enum cv_lock_kind { CV_EXCLUSIVE, CV_SHARED };
 /* With which other clients a lock can be shared.  The clients of one recipe do not wait for the
  * nodes of another, so who finds some of another gives up: CV_OTHER_RECIPE. */
 enum cv_lock_recipe {
-    CV_CURATOR,    /* InterProcessMutex of Curator, Lock of go-zookeeper */
-    CV_CURATOR_RW, /* InterProcessReadWriteLock of Curator; has no slots */
-    CV_KAZOO,      /* Lock, ReadLock and WriteLock of kazoo */
+    CV_CURATOR,       /* InterProcessMutex and LeaderSelector of Curator, Lock of go-zookeeper */
+    CV_CURATOR_RW,    /* InterProcessReadWriteLock of Curator; has no slots */
+    CV_CURATOR_LATCH, /* LeaderLatch of Curator; exclusive only */
+    CV_KAZOO,         /* Lock, ReadLock and WriteLock of kazoo */
     /* Makes nodes as CV_CURATOR, and waits for those of all recipes: only if all others are known
      * to wait for it, as kazoo's with extra_lock_patterns=["-lock-"] do. */
     CV_ANY_RECIPE

@@ -36,8 +36,8 @@ static const struct argp_option options[] = {
     {"hold", KEY_HOLD, NULL, 0,
      "Run no command: print 'held TOKEN', and hold it until standard input ends", 1},
     {"recipe", KEY_RECIPE, "NAME", 0,
-     "Whose clients can share the lock: curator (also go-zookeeper's), curator-rw, kazoo, or any "
-     "(curator)",
+     "Whose clients can share the lock: curator (also go-zookeeper's), curator-rw, curator-latch, "
+     "kazoo, or any (curator)",
      1},
     {"session", KEY_SESSION, "FILE", 0,
      "Keep the session in FILE (and FILE.lock); with that, a wrapper that was ended by a signal "
@@ -66,11 +66,12 @@ static const char doc[] =
     "A NAME may have slashes (deploy/prod).  One that begins with a slash is the path of the "
     "lock's "
     "node, which programs with other libraries may use at the same time; others are below "
-    "/conclave/locks.  --recipe says which "
-    "libraries: Curator's InterProcessMutex and go-zookeeper's Lock; Curator's "
-    "InterProcessReadWriteLock; kazoo's Lock.  These do not wait for each other, so the lock is "
-    "refused while others compete for it by another recipe, except with 'any': only for those "
-    "that are known to wait for Curator's, as kazoo's with extra_lock_patterns=['-lock-'].\n\n"
+    "/conclave/locks.  --recipe says which libraries: Curator's InterProcessMutex and "
+    "go-zookeeper's Lock (curator); Curator's InterProcessReadWriteLock (curator-rw); its "
+    "LeaderLatch (curator-latch); kazoo's Lock (kazoo).  These do not wait for each other, so the "
+    "lock is refused while others compete for it by another recipe, except with 'any': only for "
+    "those that are known to wait for Curator's, as kazoo's with extra_lock_patterns=['-lock-'].\n"
+    "\n"
     "In a script, --fd takes the lock now and holds it until the descriptor is closed, also by "
     "the end of the script.  If the lock is lost, all who have the descriptor open are killed; one "
     "line says so unless standard error is a pipe.  For programs that talk to it, --hold prints "
@@ -126,11 +127,13 @@ static int parse_number(const char *option, const char *text, uint64_t least, ui
 static int parse_recipe(const char *text, enum cv_lock_recipe *to) {
     static const char *const names[] = {[CV_CURATOR] = "curator",
                                         [CV_CURATOR_RW] = "curator-rw",
+                                        [CV_CURATOR_LATCH] = "curator-latch",
                                         [CV_KAZOO] = "kazoo",
                                         [CV_ANY_RECIPE] = "any"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(text, names[i]) == 0) return *to = (enum cv_lock_recipe)i, 0;
-    return remote_usage("recipe: '%s' is neither curator, curator-rw, kazoo nor any", text);
+    return remote_usage("recipe: '%s' is neither curator, curator-rw, curator-latch, kazoo nor any",
+                        text);
 }
 
 static int add_name(struct request *request, char *name) {
@@ -161,6 +164,8 @@ static int check(const struct request *request) {
         return remote_usage("either --shared or --slots: a semaphore has no shared holders");
     if (request->recipe == CV_CURATOR_RW && request->slots > 1)
         return remote_usage("either --recipe curator-rw or --slots: that lock has none");
+    if (request->recipe == CV_CURATOR_LATCH && (request->slots > 1 || request->shared))
+        return remote_usage("recipe: a latch is exclusive, without --shared and --slots");
     return 0;
 }
 

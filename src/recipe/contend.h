@@ -4,8 +4,9 @@
  * again when the answer to a create was lost; SEQUENCE is the server's, a 32-bit number that goes
  * on with the smallest one after the largest.  KIND is what the owner wants, as one of several
  * recipes writes it: Curator's mutex, which go-zookeeper's lock understands; Curator's read/write
- * lock; kazoo's lock; and ZooKeeper's documentation.  What these do not have ends with the text of
- * their exclusive kind, so that their clients wait for it:
+ * lock; Curator's leader latch, which has -latch- alone; kazoo's lock; and ZooKeeper's
+ * documentation. What these do not have ends with the text of their exclusive kind, so that their
+ * clients wait for it:
  *
  *     curator        curator-rw         kazoo              others
  *     -lock-  lock-  __WRIT__           __lock__           write-   exclusive
@@ -29,7 +30,13 @@
 #include "recipe/sequence.h"
 
 enum contend_kind { CONTEND_EXCLUSIVE, CONTEND_SHARED, CONTEND_SLOT, CONTEND_UPGRADE };
-enum contend_recipe { CONTEND_CURATOR, CONTEND_CURATOR_RW, CONTEND_KAZOO, CONTEND_OTHER };
+enum contend_recipe {
+    CONTEND_CURATOR,
+    CONTEND_CURATOR_RW,
+    CONTEND_CURATOR_LATCH,
+    CONTEND_KAZOO,
+    CONTEND_OTHER
+};
 
 struct contender {
     const char *name;

@@ -71,7 +71,7 @@ with_kazoo() {
     local pids=() i
     fresh kazoo
     for i in 1 2; do
-        RECIPE=2 recipes count kazoo 60 "$directory" exclusive 1 &
+        RECIPE=3 recipes count kazoo 60 "$directory" exclusive 1 &
         pids+=($!)
         bounded /usr/bin/python3 "$wire/kazoo_lock.py" "$AT" /kazoo 30 "$directory" &
         pids+=($!)
@@ -88,13 +88,13 @@ curator() {
     bounded java -Xshare:auto -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData -cp "$classes" \
         org.mozilla.javascript.tools.shell.Main -opt -1 "$wire/curator.js" "$AT" "$1" "$2" "$directory" "$3"
 }
-with_curator() {
+with_curator() { # mutex|latch RECIPE
     local pids=() i
-    fresh curator
-    curator /curator 60 mutex &
+    fresh "curator-$1"
+    curator "/curator-$1" 60 "$1" &
     pids+=($!)
     for i in 1 2; do
-        recipes count curator 200 "$directory" exclusive 1 &
+        RECIPE=$2 recipes count "curator-$1" 200 "$directory" exclusive 1 &
         pids+=($!)
     done
     all_succeed "${pids[@]}" && judge && [ "$(cat "$directory/number")" -eq 460 ]
@@ -112,7 +112,6 @@ with_curators_readers() {
     done
     all_succeed "${pids[@]}" && judge && [ "$(cat "$directory/number")" -eq 260 ]
 }
-
 readers_and_writers() {
     local pids=() i
     fresh rw
@@ -283,8 +282,9 @@ slow() { # LABEL: at the server AT
 quick() {
     check "$1: processes count without atomics, tokens grow" many_processes
     check "$1: kazoo's lock and ours exclude each other" with_kazoo
-    check "$1: Curator's mutex and our lock exclude each other" with_curator
+    check "$1: Curator's mutex and our lock exclude each other" with_curator mutex 0
     if long || [ "$1" = conclave ]; then check "$1: Curator's readers and writers and ours" with_curators_readers; fi
+    if long || [ "$1" = conclave ]; then check "$1: Curator's leader latch and our lock" with_curator latch 2; fi
     check "$1: readers and writers" readers_and_writers
     check "$1: a semaphore admits so many" semaphore
     check "$1: once, for fifty competitors" once_for_all calm

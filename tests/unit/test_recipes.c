@@ -279,7 +279,7 @@ static void other_recipes_are_refused(void **state) {
     (void)state;
     const char *path = fresh("recipes");
     struct cv_client *client = new_client();
-    struct cv_lock *lock[4];
+    struct cv_lock *lock[CV_ANY_RECIPE + 1];
     char node[256];
     for (int recipe = CV_CURATOR; recipe <= CV_ANY_RECIPE; recipe++)
         OK(cv_lock_open(&lock[recipe], client, path, &(struct cv_lock_options){.recipe = recipe}));
@@ -287,6 +287,7 @@ static void other_recipes_are_refused(void **state) {
     assert_true(strstr(cv_lock_node(lock[CV_KAZOO], node, sizeof node), "__lock__") != NULL);
     assert_int_equal(cv_lock_acquire(lock[CV_CURATOR], CV_FOREVER), CV_OTHER_RECIPE);
     assert_int_equal(cv_lock_acquire(lock[CV_CURATOR_RW], CV_FOREVER), CV_OTHER_RECIPE);
+    assert_int_equal(cv_lock_acquire(lock[CV_CURATOR_LATCH], CV_FOREVER), CV_OTHER_RECIPE);
     assert_int_equal(cv_lock_state(lock[CV_CURATOR]), CV_IDLE);
     OK(cv_lock_start(lock[CV_ANY_RECIPE]));
     AWAIT(cv_lock_position(lock[CV_ANY_RECIPE]) == 1);
@@ -299,6 +300,10 @@ static void other_recipes_are_refused(void **state) {
     assert_int_equal(cv_lock_open(&none, client, path,
                                   &(struct cv_lock_options){.recipe = CV_CURATOR_RW, .slots = 2}),
                      CV_BAD_ARGUMENTS);
+    assert_int_equal(
+        cv_lock_open(&none, client, path,
+                     &(struct cv_lock_options){.recipe = CV_CURATOR_LATCH, .kind = CV_SHARED}),
+        CV_BAD_ARGUMENTS);
     cv_close(client);
 }
 

@@ -1,5 +1,5 @@
 // Increments a file without atomics under one of Curator's locks, as a program in Java would:
-//   curator.js SERVER PATH CYCLES DIRECTORY mutex|read|write
+//   curator.js SERVER PATH CYCLES DIRECTORY mutex|read|write|latch
 // Rhino runs it, with Debian's jars of Curator (tests/suites/recipes.sh).  For readers the file only is the same when they
 // look twice.  What waited in vain ends with status 75.
 var curator = Packages.org.apache.curator;
@@ -24,7 +24,13 @@ var client = curator.framework.CuratorFrameworkFactory.newClient(server, 40000, 
 client.start();
 if (!client.blockUntilConnected(patience, seconds)) late("a connection");
 var both = new curator.framework.recipes.locks.InterProcessReadWriteLock(client, path);
-var lock = kind == "read" ? both.readLock() : kind == "write" ? both.writeLock()
+// A latch is for one lead: each has its own.
+var latch = { acquire: function (time, unit) {
+    this.one = new curator.framework.recipes.leader.LeaderLatch(client, path);
+    this.one.start();
+    return this.one.await(time, unit);
+}, release: function () { this.one.close(); } };
+var lock = kind == "latch" ? latch : kind == "read" ? both.readLock() : kind == "write" ? both.writeLock()
     : new curator.framework.recipes.locks.InterProcessMutex(client, path);
 for (var i = 0; i < cycles; i++) {
     if (!lock.acquire(patience, seconds)) late("the lock");

@@ -172,9 +172,10 @@ static bool set_options(struct cv_lock *lock, const struct cv_lock_options *give
                  : lock->slots > 1         ? CONTEND_SLOT
                                            : CONTEND_EXCLUSIVE;
     lock->mixes = options.recipe == CV_ANY_RECIPE;
-    lock->recipe = options.recipe == CV_CURATOR_RW ? CONTEND_CURATOR_RW
-                   : options.recipe == CV_KAZOO    ? CONTEND_KAZOO
-                                                   : CONTEND_CURATOR;
+    lock->recipe = options.recipe == CV_CURATOR_RW      ? CONTEND_CURATOR_RW
+                   : options.recipe == CV_CURATOR_LATCH ? CONTEND_CURATOR_LATCH
+                   : options.recipe == CV_KAZOO         ? CONTEND_KAZOO
+                                                        : CONTEND_CURATOR;
     lock->margin = options.margin;
     lock->on_change = options.on_change;
     lock->arg = options.arg;
