@@ -21,7 +21,10 @@ static const struct argp_option options[] = {
     {"healthy-every", KEY_EVERY, "TIME", 0,
      "The interval of that check, which fails if it takes longer (default: 5s)", 1},
     {"on-change", KEY_CHANGE, "COMMAND", 0,
-     "For sh -c, whenever CONCLAVE_STATE has changed: leading, standing, lost, unhealthy", 1},
+     "For sh -c, whenever CONCLAVE_STATE has changed: leading, standing, lost, unhealthy; it "
+     "belongs "
+     "to the command, and a lead is handed on when it has ended as well",
+     1},
     {"keep-running", KEY_KEEP, NULL, 0,
      "The command goes on when the lead is lost: SIGUSR1 says lost, SIGUSR2 says leading again", 1},
     {"once", KEY_ONCE, NULL, 0, "Do not stand again after the lead was lost", 1},
@@ -406,5 +409,5 @@ int cmd_elect(int argc, char **argv) {
     run_split(&request.run, &argc, argv);
     if (!remote_parse(&request.run.remote, &argp, 0, argc, argv, &request, &status)) return status;
     if ((status = run_check_command(&request.run))) return status;
-    return guard(keep, &request, NULL);
+    return guard(keep, &request, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "cli/run.h"
+#include "recipe/note.h"
 
 enum { KEY_WATCH = 'w' };
 
@@ -45,19 +46,17 @@ static int parse(int key, char *text, struct argp_state *state) {
 }
 
 static json_t *describe(const struct cv_result *result) {
-    json_t *leader =
-        result ? json_loadb(result->data ? result->data : "", result->size, 0, NULL) : NULL;
+    struct note note;
     json_t *report = json_object();
     json_object_set_new(report, "leads", json_boolean(result != NULL));
     if (!result) return report;
-    static const char *const keys[] = {"label", "host", "pid", "priority"};
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        json_t *value = json_object_get(leader, keys[i]);
-        if (value) json_object_set(report, keys[i], value);
-    }
+    note_read(&note, result->data, result->data ? result->size : 0);
+    if (*note.label) json_object_set_new(report, "label", remote_json_name(note.label));
+    json_object_set_new(report, "host", remote_json_name(note.host));
+    json_object_set_new(report, "pid", json_integer(note.pid));
+    json_object_set_new(report, "priority", json_integer(note.priority));
     json_object_set_new(report, "since", json_integer(result->stat.ctime));
     json_object_set_new(report, "token", json_integer(result->stat.czxid));
-    json_decref(leader);
     return report;
 }
 

@@ -76,7 +76,7 @@ static const char doc[] =
     "the end of the script.  If the lock is lost, all who have the descriptor open are killed; one "
     "line says so unless standard error is a pipe.  For programs that talk to it, --hold prints "
     "'held' and the token of each NAME when it has the lock, and 'lost' before another can have "
-    "it; nobody is killed.\n\n"
+    "it (exit status 76); nobody is killed.\n\n"
     "Examples:\n"
     "  conclave lock report -- make report\n"
     "  conclave lock -n nightly --label 'nightly backup' -- backup.sh || echo 'already running'\n"
@@ -158,6 +158,7 @@ static int check(const struct request *request) {
     if (request->fd < 0 && !request->hold && !request->run.command)
         return remote_usage("give a command after '--', as in 'conclave lock %s -- make report'",
                             request->names[0]);
+    if (request->print_token && request->fd < 0) return remote_usage("--print-token: with --fd");
     if (request->run.remote.json && request->run.command)
         return remote_usage("json: what is printed is the command's; it is for --hold and --fd");
     if (request->shared && request->slots > 1)
@@ -235,9 +236,8 @@ static int busy(struct request *request, size_t at) {
     const char *name = request->names[request->order[at]];
     bool asked = request->wait == 0 && !request->run.verbose;
     if (asked || request->run.quiet) return BUSY;
-    remote_say(
-        0, "%s: somebody else holds it ('conclave locks %s' shows who); the command was not run",
-        name, name);
+    remote_say(0, "%s: somebody else holds it ('conclave locks %s' shows who)%s", name, name,
+               request->run.command ? "; the command was not run" : "");
     return BUSY;
 }
 
@@ -247,7 +247,7 @@ static int failed(struct request *request, size_t at, int error) {
     if (error == CV_BUSY || error == CV_OPERATION_TIMEOUT) return busy(request, at);
     waiting_end(&request->waiting);
     if (run_is_final(error))
-        return remote_fail(&run->remote, error, cv_lock_path(request->locks[at]));
+        return remote_fail(&run->remote, error, request->paths[request->order[at]]);
     if (run->verbose)
         remote_say(0, "%s: %s; waiting again", request->names[request->order[at]],
                    cv_error_text(error));
@@ -263,12 +263,15 @@ static int wait_for(struct request *request, size_t at) {
         if (!all_held(request)) return failed(request, at, CV_LOST);
         if (cv_state(request->run.remote.client) == CV_EXPIRED)
             return failed(request, at, CV_SESSION_EXPIRED);
-        bool stands_in_line = cv_lock_position(lock) > 0;
-        if ((stands_in_line && request->wait == 0) || lease_now() >= request->until)
-            return busy(request, at);
+        int32_t before = cv_lock_position(lock);
+        bool late = lease_now() >= request->until;
+        if (late && before < 0) { /* nobody has said who holds it */
+            waiting_end(&request->waiting);
+            return remote_fail(&request->run.remote, CV_NO_SERVER, NULL);
+        }
+        if (late || (before > 0 && request->wait == 0)) return busy(request, at);
         session_file_note(&request->file, request->run.remote.client, request->locks, at + 1);
-        int64_t look = waiting_show(&request->waiting, request->names[request->order[at]],
-                                    cv_lock_position(lock));
+        int64_t look = waiting_show(&request->waiting, request->names[request->order[at]], before);
         int code = run_wait(&request->run, look < request->until ? look : request->until);
         if (code) return waiting_end(&request->waiting), code;
     }
@@ -311,7 +314,7 @@ static int begin_again(struct request *request) {
     session_file_forget(&request->file);
     if (request->run.remote.client) cv_close(request->run.remote.client);
     request->run.remote.client = NULL;
-    return lease_now() >= request->until ? busy(request, 0) : RUN_AGAIN;
+    return request->until && lease_now() >= request->until ? busy(request, 0) : RUN_AGAIN;
 }
 
 static int acquire(struct request *request) {
@@ -360,7 +363,8 @@ static char *describe(const struct request *request) {
 static char **command_to_hold(const struct request *request, char *words[6]) {
     words[0] = "/bin/sh";
     words[1] = "-c";
-    words[2] = "printf '%s\\n' \"$1\"; exec cat >/dev/null";
+    words[2] =
+        "printf '%s\\n' \"$1\" 2>/dev/null || exit 71; while read -r line; do :; done; exit 0";
     words[3] = "conclave";
     words[4] = describe(request);
     words[5] = NULL;
@@ -404,12 +408,17 @@ static const char *reason(int error) {
     return error == CV_SESSION_EXPIRED ? "the session is over" : "no server has answered in time";
 }
 
+/* What --hold says. */
+static const char *last_word(const struct request *request) {
+    if (!request->hold) return NULL;
+    return request->run.remote.json ? "{\"state\":\"lost\"}\n" : "lost\n";
+}
+
 static int say_lost(struct request *request, size_t at, int error) {
     const struct keeper *keeper = request->run.keeper;
     const char *name = request->names[request->order[at]], *why = reason(error);
     if (request->hold) {
-        puts(request->run.remote.json ? "{\"state\":\"lost\"}" : "lost");
-        fflush(stdout);
+        lease_say_lost(keeper->lease, last_word(request));
         return remote_say(EXIT_LOST, "%s was lost (%s)", name, why);
     }
     if (request->fd >= 0)
@@ -527,10 +536,10 @@ int cmd_lock(int argc, char **argv) {
         if (problem) usage_error("--fd %d: %s", request.fd, problem);
     }
     if (request.session && (status = session_file_open(&request.file, request.session)))
-        return status;
+        return status == EXIT_BUSY ? request.busy_code : status;
     if (request.session && request.fd >= 0)
         fcntl(request.file.lock, F_SETFD, FD_CLOEXEC); /* ours */
     put_in_order(&request);
     request.until = request.wait < 0 ? LEASE_NONE : request.wait ? lease_now() + request.wait : 0;
-    return guard(keep, &request, request.fd >= 0 ? &request.descriptor : NULL);
+    return guard(keep, &request, request.fd >= 0 ? &request.descriptor : NULL, last_word(&request));
 }

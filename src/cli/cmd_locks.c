@@ -81,7 +81,9 @@ static int parse(int key, char *text, struct argp_state *state) {
 static void print_row(const struct locks_row *row) {
     char who[700], moment[64], name[600];
     remote_name(name, sizeof name, row->name);
-    if (!row->holder_count)
+    if (row->error == CV_NO_AUTH)
+        printf("%-24s %-32s %12s %19s %7s\n", name, "(not allowed to look)", "?", "?", "?");
+    else if (!row->holder_count)
         printf("%-24s %-32s %12s %19s %7zu\n", name, "-", "-", "-", row->waiting);
     for (size_t i = 0; i < row->holder_count; i++)
         printf("%-24s %-32s %12" PRId64 " %19s %7zu\n", i ? "" : name,
@@ -96,13 +98,14 @@ static void print_row_json(const struct locks_row *row) {
     json_object_set_new(object, "lock", remote_json_name(row->name));
     json_object_set_new(object, "holders", holders);
     json_object_set_new(object, "waiting", json_integer((json_int_t)row->waiting));
+    if (row->error == CV_NO_AUTH) json_object_set_new(object, "refused", json_true());
     remote_json_line(object);
 }
 
 struct list {
     const struct request *request;
     uint64_t shown;
-    char last[600];
+    char last[4 * NAME_MAX_BYTES + 1]; /* as it is shown */
 };
 
 enum { ENOUGH = -1 };

@@ -123,13 +123,17 @@ static bool is_unanswered(int error) {
     return error == CV_CONNECTION_LOSS || error == CV_SESSION_EXPIRED;
 }
 
-/* Opens another session if this one is over: 0, or the exit code. */
+/* Opens a session, or another one if this is over: 0, or the exit code. */
 static int connect_again(struct request *request) {
     struct remote *remote = &request->run.remote;
-    if (cv_state(remote->client) != CV_EXPIRED) return 0;
-    cv_close(remote->client);
-    remote->client = NULL;
-    return run_connect(&request->run);
+    int code = 0;
+    while (!code && (!remote->client || cv_state(remote->client) == CV_EXPIRED)) {
+        if (remote->client) cv_close(remote->client);
+        remote->client = NULL;
+        code = run_connect(&request->run);
+        if (code == RUN_AGAIN) code = 0;
+    }
+    return code;
 }
 
 /* Whether the slot, which exists, is ours after all: by a claim whose answer was lost, or because
@@ -166,8 +170,8 @@ static enum verdict look(struct request *request, int *code) {
     return THEIRS;
 }
 
-/* 0: it is ours.  RUN_AGAIN; else the exit code + 256, which may be 0. */
-static int compete(struct request *request, int *code) {
+/* THEIRS: with the exit code, which may be 0. */
+static enum verdict compete(struct request *request, int *code) {
     struct run *run = &request->run;
     for (int i = 0; i < LOOKS; i++) {
         if ((*code = connect_again(request))) return THEIRS;
@@ -221,7 +225,8 @@ static int finish(struct request *request) {
                           "%s %s: no server has answered in time; the command was "
                           "killed, and another may run it",
                           request->name, request->slot);
-    if (request->retry && (keeper->asked || keeper->alone)) return code; /* another runs it */
+    bool stopped = keeper->alone || (keeper->asked && code); /* before its end */
+    if (request->retry && stopped) return code;              /* another runs it */
     request->record.ended = once_now();
     request->record.status = code;
     int error = note(request);
@@ -268,8 +273,8 @@ static int keep(struct keeper *keeper, void *arg) {
     request->run.keeper = keeper;
     keeper->deadline = deadline;
     keeper->arg = request;
-    int code = run_connect(&request->run);
-    if (!code && compete(request, &code) == OURS) code = run_command(request);
+    int code = 0;
+    if (compete(request, &code) == OURS) code = run_command(request);
     remote_close(&request->run.remote);
     return code;
 }
@@ -287,5 +292,5 @@ int cmd_once(int argc, char **argv) {
     snprintf(request.path, sizeof request.path, "%s/%s", request.folder, request.slot);
     snprintf(request.runner, sizeof request.runner, "%s/runner", request.path);
     once_record_begin(&request.record, request.run.label, request.retry);
-    return guard(keep, &request, NULL);
+    return guard(keep, &request, NULL, NULL);
 }

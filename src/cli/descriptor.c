@@ -23,7 +23,8 @@ static struct flock bytes(const struct descriptor *descriptor, off_t count) {
 const char *descriptor_mark(struct descriptor *descriptor, int number) {
     char path[64];
     uint64_t byte;
-    if (fcntl(number, F_GETFD) < 0) return "it is not open; 'exec 9>/dev/null' opens one";
+    if (fcntl(number, F_GETFD) != 0) /* nor is it one of our own, which are closed on exec */
+        return "it is not open; 'exec 9>/dev/null' opens one";
     snprintf(path, sizeof path, "/proc/self/fd/%d", number);
     if (getrandom(&byte, sizeof byte, 0) != sizeof byte) return strerror(errno);
     *descriptor = (struct descriptor){.number = number, .byte = (int64_t)(byte >> 2)};

@@ -25,6 +25,7 @@ enum {
 
 struct front {
     struct lease *lease;
+    const char *last_word;               /* NULL: none */
     const struct descriptor *descriptor; /* NULL: the lease is for a command */
     struct family family;
     pid_t keeper;
@@ -90,6 +91,7 @@ static void enforce(struct front *front) {
     if (step != LEASE_KILL) return;
     atomic_store(&lease->told, 1); /* a keeper that is only late does not renew it any more */
     signal_holders(front, SIGKILL);
+    lease_say_lost(lease, front->last_word);
     if (now >= lease_next(lease, now) + KEEPER_LATE_MS) kill_keeper(front);
 }
 
@@ -212,6 +214,7 @@ static int finish(struct front *front) {
     take_terminal();
     int code = 128 + WTERMSIG(status);
     if (!running) return remote_say(code, "the process that waits for the lock was killed");
+    lease_say_lost(front->lease, front->last_word);
     if (lease_step(front->lease, lease_now()) == LEASE_KILL)
         return remote_say(EXIT_LOST, "the lock was lost, because it was not renewed in time; the "
                                      "command was killed");
@@ -252,7 +255,7 @@ static _Noreturn void keep_and_exit(keep_fn *keep, void *arg, struct lease *leas
     exit(code);
 }
 
-int guard(keep_fn *keep, void *arg, const struct descriptor *descriptor) {
+int guard(keep_fn *keep, void *arg, const struct descriptor *descriptor, const char *last_word) {
     int ends[2];
     sigset_t signals, blocked, mask;
     struct family family;
@@ -276,6 +279,7 @@ int guard(keep_fn *keep, void *arg, const struct descriptor *descriptor) {
     close(ends[1]);
     struct front front = {.lease = lease,
                           .descriptor = descriptor,
+                          .last_word = last_word,
                           .family = family,
                           .keeper = keeper,
                           .keeper_hold = proc_hold(keeper),

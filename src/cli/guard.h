@@ -66,10 +66,11 @@ struct keeper {
     bool gone;     /* it has ended; what it has started may go on */
     bool killing;  /* everything must go */
     bool asked;    /* the caller wants it to end */
-    bool lost;     /* its lease was over, and it was told to end or killed */
-    bool alone;    /* the front is gone */
-    bool said;     /* that something of it cannot be killed */
-    bool patient;  /* it is not told and killed by the clock */
+    bool hung_up; /* ... if it does not handle SIGHUP, as those do that read their settings again */
+    bool lost;    /* its lease was over, and it was told to end or killed */
+    bool alone;   /* the front is gone */
+    bool said;    /* that something of it cannot be killed */
+    bool patient; /* it is not told and killed by the clock */
     bool wants_terminal, has_terminal;
     int status;      /* as wait has it */
     int64_t kill_at; /* after keeper_end; LEASE_NONE */
@@ -108,7 +109,8 @@ typedef int keep_fn(struct keeper *keeper, void *arg);
 
 /* Runs `keep` in a keeper and returns its exit code.  With a descriptor (not NULL) it returns to
  * the caller's shell when the keeper calls keeper_hand_over, and the lease is for who has the
- * descriptor open. */
-int guard(keep_fn *keep, void *arg, const struct descriptor *descriptor);
+ * descriptor open.  `last_word` (not NULL) is printed when the lease is over and the keeper does
+ * not say so. */
+int guard(keep_fn *keep, void *arg, const struct descriptor *descriptor, const char *last_word);
 
 #endif

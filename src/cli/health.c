@@ -35,8 +35,12 @@ int64_t health_next(const struct health *health) {
 
 void health_ended(struct health *health, pid_t pid, int status) {
     if (!health->command || pid != health->check) return;
+    bool by_us = health->limit == LEASE_NONE; /* it took too long */
+    int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     health->check = 0;
+    health->next = lease_now() + health->every;
+    /* One that has died with the command, which was told to end, says nothing. */
+    if (!by_us && (signal == SIGTERM || signal == SIGKILL)) return;
     health->known = true;
     health->well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-    health->next = lease_now() + health->every;
 }

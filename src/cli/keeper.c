@@ -71,13 +71,14 @@ static _Noreturn void become(char *const *argv, char *const *environment) {
  * has been told to end, or has slept past it. */
 static void renew(struct keeper *keeper) {
     struct lease *lease = keeper->lease;
-    if (keeper->lost || atomic_load(&lease->told) || keeper->killing) return;
+    if (keeper->lost || atomic_load(&lease->told)) return;
     bool timed = keeper->deadline && !keeper->patient;
     atomic_store(&lease->deadline, timed ? keeper->deadline(keeper->arg) : LEASE_NONE);
 }
 
 int keeper_start(struct keeper *keeper, char *const *argv, char *const *environment) {
     keeper->gone = keeper->killing = keeper->lost = keeper->asked = keeper->said = false;
+    keeper->hung_up = false;
     keeper->wants_terminal = keeper->has_terminal = false;
     keeper->kill_at = LEASE_NONE;
     atomic_store(&keeper->lease->told, 0);
@@ -150,7 +151,8 @@ void keeper_tell(struct keeper *keeper, int signal) {
     } else if (keeper->gone || kill(-keeper->command, signal) != 0) {
         family_signal(&keeper->family, signal);
     }
-    keeper->asked |= ends(signal);
+    keeper->hung_up |= signal == SIGHUP;
+    keeper->asked |= ends(signal) && signal != SIGHUP;
 }
 
 static void tell_to_end(struct keeper *keeper) {
@@ -218,6 +220,7 @@ static bool reap(struct keeper *keeper) {
         } else if (pid == keeper->command && !keeper->gone) {
             keeper->gone = true;
             keeper->status = status;
+            keeper->asked |= keeper->hung_up && WIFSIGNALED(status) && WTERMSIG(status) == SIGHUP;
         } else if (!WIFSTOPPED(status) && keeper->on_child) {
             keeper->on_child(pid, status, keeper->arg);
         }

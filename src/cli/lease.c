@@ -1,5 +1,14 @@
 #include "cli/lease.h"
 
+#include <string.h>
+#include <unistd.h>
+
+void lease_say_lost(struct lease *lease, const char *word) {
+    if (!word || atomic_exchange(&lease->said, 1)) return;
+    ssize_t written = write(STDOUT_FILENO, word, strlen(word));
+    (void)written;
+}
+
 static int64_t moment_to_kill(const struct lease *lease) {
     int64_t deadline = atomic_load(&lease->deadline);
     return deadline == LEASE_NONE ? LEASE_NONE : deadline - atomic_load(&lease->margin);

@@ -19,7 +19,7 @@ struct lease {
     _Atomic int32_t running;  /* a command runs under it, or is about to */
     _Atomic int32_t told;     /* SIGTERM has been sent */
     _Atomic int32_t ended_by; /* the signal that ended the command */
-    _Atomic int32_t ready;    /* the lock is held for the caller's shell (--fd) */
+    _Atomic int32_t said;     /* that it was lost */
 };
 
 enum lease_step { LEASE_GOOD, LEASE_TELL, LEASE_KILL };
@@ -29,6 +29,9 @@ static inline int64_t lease_now(void) {
     clock_gettime(CLOCK_BOOTTIME, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
+
+/* Prints that it was lost, unless that has been said; `word` may be NULL. */
+void lease_say_lost(struct lease *lease, const char *word);
 
 /* What must have happened by now. */
 enum lease_step lease_step(const struct lease *lease, int64_t now);

@@ -14,7 +14,7 @@ int locks_check_name(const char *name);
 /* What is seen of a lock without asking about everybody who waits. */
 struct locks_row {
     const char *name;
-    int error;                    /* CV_NO_NODE: it has gone meanwhile */
+    int error;                    /* CV_NO_AUTH: we may not look at it; gone ones are not told */
     struct cv_contender *holders; /* the first LOCKS_HOLDERS_MAX of them */
     size_t holder_count, waiting;
     char **nodes; /* names of those that may hold it */

@@ -131,7 +131,7 @@ static int look(struct remote *remote, char *const *names, size_t count, struct 
     for (size_t i = 0; i < count; i++) {
         struct locks_row *row = &looking.rows[i];
         if (row->contenders > row->holder_count) row->waiting = row->contenders - row->holder_count;
-        if (!error && row->error != CV_NO_NODE) error = row->error;
+        if (!error && row->error != CV_NO_NODE && row->error != CV_NO_AUTH) error = row->error;
     }
     free(looking.first);
     free(looking.path);

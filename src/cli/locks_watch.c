@@ -35,6 +35,9 @@ struct watching {
     size_t count, room;
     bool pictures; /* on a terminal */
     bool lost;     /* the session, and with it the watch */
+    bool renewed;  /* the watch, after a time without it: locks may have come */
+    bool full;     /* one could not be added ... */
+    bool said;     /* ... and that was said */
     bool over;     /* what is left is for the watch alone */
 };
 
@@ -46,8 +49,34 @@ static struct tracked *find(struct watching *watching, const char *name, size_t 
     return NULL;
 }
 
+static void forget(struct tracked *lock) {
+    for (size_t i = 0; i < lock->seen_count; i++) free(lock->seen[i].node);
+    free(lock->seen);
+    free(lock->contenders);
+    lock->seen = NULL;
+    lock->contenders = NULL;
+    lock->seen_count = lock->count = 0;
+}
+
+/* Makes room for others.  True: there is some. */
+static bool forget_gone(struct watching *watching) {
+    size_t kept = 0;
+    for (size_t i = 0; i < watching->count; i++) {
+        struct tracked *lock = &watching->locks[i];
+        if (lock->gone && !lock->dirty) {
+            forget(lock);
+            free(lock->name);
+        } else {
+            watching->locks[kept++] = *lock;
+        }
+    }
+    watching->count = kept;
+    return kept < watching->limit;
+}
+
 static void touch(struct watching *watching, const char *name, size_t size) {
     struct tracked *lock = find(watching, name, size);
+    if (!lock && watching->count == watching->limit) watching->full = true;
     if (!lock && watching->count < watching->limit) {
         watching->locks =
             grown(watching->locks, &watching->room, watching->count + 1, sizeof *watching->locks);
@@ -75,9 +104,10 @@ static void changed(enum cv_watch_type type, const char *path, void *arg) {
         if (type == CV_WATCH_LOST) free(watching);
         return;
     }
-    if (type == CV_WATCH_LOST) watching->lost = true;
-    if (type == CV_WATCH_RENEWED || type == CV_WATCH_LOST)
-        for (size_t i = 0; i < watching->count; i++) watching->locks[i].dirty = true;
+    if (type == CV_WATCH_LOST)
+        watching->lost = true;
+    else if (type == CV_WATCH_RENEWED)
+        watching->renewed = true;
     else if (watching->only)
         touch(watching, watching->only, strlen(watching->only));
     else if (strncmp(path, prefix, sizeof prefix - 1) == 0)
@@ -169,15 +199,6 @@ static void predict(struct tracked *lock, int64_t now) {
     }
 }
 
-static void forget(struct tracked *lock) {
-    for (size_t i = 0; i < lock->seen_count; i++) free(lock->seen[i].node);
-    free(lock->seen);
-    free(lock->contenders);
-    lock->seen = NULL;
-    lock->contenders = NULL;
-    lock->seen_count = lock->count = 0;
-}
-
 static int look(struct watching *watching, size_t index) {
     struct cv_contender *contenders = NULL;
     size_t count = 0;
@@ -187,6 +208,7 @@ static int look(struct watching *watching, size_t index) {
     int64_t now = locks_now();
     struct tracked *lock = &watching->locks[index]; /* more may have come meanwhile */
     bool retry = error == CV_CONNECTION_LOSS || error == CV_NO_SERVER;
+    if (error == CV_NO_AUTH && !watching->only) error = CV_NO_NODE; /* nothing is seen of it */
     int status =
         error && error != CV_NO_NODE && !retry ? remote_fail(watching->remote, error, path) : 0;
     free(path);
@@ -215,13 +237,42 @@ static int look(struct watching *watching, size_t index) {
     return 0;
 }
 
+enum { ENOUGH = -1 };
+
+static int touch_row(const struct locks_row *row, void *arg) {
+    struct watching *watching = arg;
+    size_t size = strlen(row->name);
+    if (watching->count == watching->limit && !find(watching, row->name, size)) return ENOUGH;
+    touch(watching, row->name, size);
+    return 0;
+}
+
+/* All of them may have changed, and others may have come. */
+static int look_at_all(struct watching *watching) {
+    watching->renewed = false;
+    for (size_t i = 0; i < watching->count; i++) watching->locks[i].dirty = true;
+    if (watching->only) {
+        touch(watching, watching->only, strlen(watching->only));
+        return 0;
+    }
+    int status = locks_walk(
+        &(struct locks_walk){.remote = watching->remote, .each = touch_row, .arg = watching});
+    if (status != ENOUGH) return status;
+    if (!watching->said)
+        remote_say(0, "the first %zu locks are watched (--limit)", watching->limit);
+    watching->said = true;
+    return 0;
+}
+
 static bool is_connected(const struct watching *watching) {
     return cv_state(watching->remote->client) == CV_CONNECTED;
 }
 
 /* Not while there is no connection: to wait for one here would keep signals waiting, too. */
 static int look_at_changed(struct watching *watching) {
-    int status = 0;
+    if (watching->full) watching->renewed |= forget_gone(watching);
+    watching->full = false;
+    int status = watching->renewed && is_connected(watching) ? look_at_all(watching) : 0;
     for (size_t i = 0; i < watching->count && !status && is_connected(watching); i++)
         if (watching->locks[i].dirty) status = look(watching, i);
     return status;
@@ -239,16 +290,6 @@ static void draw(const struct watching *watching) {
     fputs("(until Ctrl-C)\n", stdout);
 }
 
-enum { ENOUGH = -1 };
-
-static int touch_row(const struct locks_row *row, void *arg) {
-    struct watching *watching = arg;
-    size_t size = strlen(row->name);
-    if (watching->count == watching->limit && !find(watching, row->name, size)) return ENOUGH;
-    touch(watching, row->name, size);
-    return 0;
-}
-
 static int begin(struct watching *watching) {
     char *path = watching->only ? locks_path(watching->only) : strdup(NAME_LOCKS);
     struct cv_op op = cv_op_add_watch(path, CV_WATCH_RECURSIVE, changed, watching);
@@ -256,14 +297,7 @@ static int begin(struct watching *watching) {
     free(path);
     if (error) watching->lost = true; /* there is none */
     if (error) return remote_fail(watching->remote, error, watching->only);
-    if (watching->only) {
-        touch(watching, watching->only, strlen(watching->only));
-        return 0;
-    }
-    int status = locks_walk(
-        &(struct locks_walk){.remote = watching->remote, .each = touch_row, .arg = watching});
-    if (status != ENOUGH) return status;
-    remote_say(0, "the first %zu locks are watched (--limit)", watching->limit);
+    watching->renewed = true;
     return 0;
 }
 

@@ -2,6 +2,8 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -119,7 +121,18 @@ static bool is_laboratory(int (*run)(int argc, char **argv)) {
     return false;
 }
 
+/* What the caller has left undone.  Files of ours must not become standard ones; the command that
+ * is run finds those closed as they were.  And ends of children that are ignored tell no status. */
+static void complete_surroundings(void) {
+    int nothing;
+    do nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (nothing >= 0 && nothing <= STDERR_FILENO);
+    if (nothing >= 0) close(nothing);
+    signal(SIGCHLD, SIG_DFL);
+}
+
 int main(int argc, char **argv) {
+    complete_surroundings();
     atexit(check_output);
     argp_program_version = "conclave " CONCLAVE_VERSION;
     argp_err_exit_status = EXIT_USAGE;

@@ -192,4 +192,4 @@ static int keep(struct keeper *keeper, void *arg) {
     return code;
 }
 
-int peer_run(struct peer_request *request) { return guard(keep, request, NULL); }
+int peer_run(struct peer_request *request) { return guard(keep, request, NULL, NULL); }

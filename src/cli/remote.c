@@ -145,7 +145,7 @@ bool remote_parse(struct remote *remote, const struct argp *argp, unsigned flags
 /* What ZooKeeper's servers and clients refuse. */
 static bool is_forbidden(uint32_t code) {
     return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0xd800 && code <= 0xf8ff) ||
-           (code >= 0xfff0 && code <= 0xffff);
+           code >= 0xfff0;
 }
 
 const char *remote_path_problem(const char *path) {
@@ -299,7 +299,10 @@ int remote_connect(struct remote *remote) {
     remote->options.auth_count = remote->texts->auth_count;
     int error = cv_open(&remote->client, &remote->options);
     if (error == CV_OK) return 0;
-    status = remote_fail(remote, error, NULL);
+    status = error == CV_BAD_ARGUMENTS
+                 ? remote_say(EXIT_USAGE, "server: '%s' is not HOST:PORT[,HOST:PORT...][/PATH]",
+                              remote->options.servers)
+                 : remote_fail(remote, error, NULL);
     if (remote->client) cv_close(remote->client);
     remote->client = NULL;
     return status;

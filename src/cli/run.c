@@ -38,8 +38,9 @@ static int parse_ms(const char *option, const char *text, int32_t least, int32_t
 
 static int check(const struct run *run) {
     if (run->quiet && run->verbose) return remote_usage("either --quiet or --verbose");
-    int32_t timeout = run->remote.options.session_timeout;
-    if (timeout && run->grace > lease_most_grace(timeout))
+    enum { DEFAULT_TTL = 15000 };
+    int32_t given = run->remote.options.session_timeout, timeout = given ? given : DEFAULT_TTL;
+    if (run->grace > lease_most_grace(timeout))
         return remote_usage("grace: %d ms do not fit into a --ttl of %d ms; at most a third of it",
                             run->grace, timeout);
     return 0;
@@ -164,9 +165,22 @@ static void state_changed(struct cv_client *client, enum cv_state state, void *a
 }
 
 bool run_is_final(int error) {
-    return error == CV_NO_AUTH || error == CV_AUTH_FAILED || error == CV_BAD_ARGUMENTS ||
-           error == CV_QUOTA_EXCEEDED || error == CV_SYSTEM_ERROR || error == CV_NO_MEMORY ||
-           error == CV_NOT_READ_ONLY || error == CV_OTHER_RECIPE;
+    switch (error) {
+    case CV_OK:
+    case CV_CONNECTION_LOSS:
+    case CV_OPERATION_TIMEOUT:
+    case CV_REQUEST_TIMEOUT:
+    case CV_THROTTLED:
+    case CV_SESSION_EXPIRED:
+    case CV_SESSION_MOVED:
+    case CV_CLOSING:
+    case CV_NO_SERVER:
+    case CV_TLS_FAILED:
+    case CV_NO_NODE: /* ours: somebody has deleted it */
+    case CV_LOST:
+    case CV_NOT_HELD: return false;
+    default: return true;
+    }
 }
 
 int run_wait(struct run *run, int64_t until) {
@@ -208,6 +222,14 @@ void run_set_lease(struct run *run) {
     run->keeper->look_every = timeout / 12 > 10 ? timeout / 12 : 10;
 }
 
+/* Whatever is missing below it is made, but not the node that --server names. */
+static int check_chroot(struct run *run) {
+    const char *chroot = strchr(remote_servers(&run->remote), '/');
+    if (!chroot || cv_exists(run->remote.client, "/", NULL) != CV_NO_NODE) return 0;
+    return remote_say(EXIT_CONFLICT, "server: there is no node %s, below which all paths are to be",
+                      chroot);
+}
+
 int run_connect(struct run *run) {
     struct cv_options *given = &run->remote.options;
     given->flags |= CV_DO_NOT_WAIT;
@@ -216,6 +238,7 @@ int run_connect(struct run *run) {
     int32_t limit = given->connect_timeout ? given->connect_timeout : 10000;
     int code = remote_connect(&run->remote);
     if (!code) code = wait_for_session(run, lease_now() + limit);
+    if (!code) code = check_chroot(run);
     if (!code) run_set_lease(run);
     return code;
 }

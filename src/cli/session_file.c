@@ -65,7 +65,8 @@ const char *session_file_node(const struct session_file *file, const char *lock_
     json_t *node;
     json_array_foreach(json_object_get(file->content, "nodes"), index, node) {
         const char *path = json_string_value(node);
-        if (path && strncmp(path, lock_path, size) == 0 && path[size] == '/')
+        if (path && strncmp(path, lock_path, size) == 0 && path[size] == '/' &&
+            !strchr(path + size + 1, '/'))
             return path + size + 1;
     }
     return NULL;

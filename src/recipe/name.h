@@ -19,11 +19,10 @@ static inline const char *name_path(char path[NAME_PATH_SIZE], const char *root,
     return path;
 }
 
-/* Whether a node is a lock or an election of ours, or a folder of such: these go when they are
- * empty.  What is above them stays, with its ACL. */
-static inline bool name_is_below_root(const char *path) {
-    return strncmp(path, NAME_LOCKS "/", sizeof NAME_LOCKS) == 0 ||
-           strncmp(path, NAME_LEADERS "/", sizeof NAME_LEADERS) == 0;
+/* Whether a node is a lock of ours or a folder of such, which go when they are empty.  What is
+ * above them stays, with its ACL. */
+static inline bool name_is_below_locks(const char *path) {
+    return strncmp(path, NAME_LOCKS "/", sizeof NAME_LOCKS) == 0;
 }
 
 #endif

@@ -73,6 +73,16 @@ def slots(directory):
             site.expect(0, "once", "job", "--slot", str(number), "--keep", "3", "--", "true")
         left = json.loads(site.expect(0, "ls", "--json", "/conclave/once/job"))["children"]
         assert sorted(left) == ["4", "5", "6"], left
+        front = once(site, "--slot", "8", "--retry", "--", "sh", "-c", "trap 'echo again' HUP; echo ready; read line; read line; exit 0",
+                     stdin=-1)
+        assert front.stdout.readline() == "ready\n"
+        front.send_signal(signal.SIGHUP)
+        assert front.stdout.readline() == "again\n"
+        front.stdin.write("\n\n")
+        front.stdin.flush()
+        front.stdin.close()
+        assert front.wait() == 0, front.stderr.read()
+        assert "exit status 0" in site.expect(0, "once", "job", "--slot", "8", "--retry", "--", "false")
         site.expect(64, "once", "job", "--", "true", says="--slot")
         site.expect(64, "once", "a/job", "--slot", "0", "--", "true", says="no slashes")
 

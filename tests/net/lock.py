@@ -7,6 +7,7 @@ import socket
 import subprocess
 
 from kazoo.client import KazooClient
+from kazoo.security import make_acl
 
 from ensemble import TIMEOUT_S, eventually, main
 from locking import (CALM, CONCLAVE, FOREVER_MS, KIND, TTL, Process, Site, children, in_threads, keeper_of, kill, parent_of,
@@ -387,6 +388,26 @@ def resumed(directory):
         assert f"{directory}/session.lock" in files and f"{directory}/session" not in files, files
         assert waiter.wait() == 0 and int(waiter.stdout.read()) > int(token)
         assert os.stat(f"{directory}/session").st_size == 0
+        inner = ["--ttl", CALM, "--session", f"{directory}/session"]
+        for _ in range(2):
+            front = site.start("lock", "a/b", *inner, "--", "sh", "-c", "echo runs; sleep 3600")
+            assert front.stdout.readline() == "runs\n"
+            front.terminate()
+            assert front.wait() == 128 + 15
+        # what is kept of a/b is not taken for that of a
+        names = site.expect(0, "lock", "-n", "--recipe", "kazoo", "a", *inner, "--", CONCLAVE, "ls", "/conclave/locks/a")
+        assert "__lock__" in names, names
+        front = site.start("lock", "a/b", *inner, "--", "sh", "-c", "echo runs; sleep 3600")
+        assert front.stdout.readline() == "runs\n"
+        front.terminate()
+        front.wait()
+        with open(f"{directory}/session", "r+", encoding="ascii") as file:
+            kept = json.load(file)
+            kept["session"] += 1  # of which no server knows
+            file.seek(0)
+            json.dump(kept, file)
+            file.truncate()
+        site.expect(0, "lock", "-n", "c", *inner, "--", "true")
 
 
 def descriptor(directory):
@@ -429,6 +450,41 @@ def descriptor(directory):
             eventually(lambda: not processes_with(words), "who kept the lock, and who watched, have ended")
 
 
+def odd_callers(directory):
+    """Standard descriptors that are closed, and ends of children that are ignored, change nothing."""
+    script = f"""exec 9>{directory}/file
+        {CONCLAVE} lock x --fd 9 --ttl {CALM} $0 || exit 9
+        {CONCLAVE} lock -n x -- true"""
+    with Site(directory) as site:
+        for closed in ("<&-", "<&- >&-", "<&- >&- 2>&-"):
+            done = subprocess.run(["bash", "-c", script.replace("$0", closed)], env=site.environment, check=False,
+                                  capture_output=True, timeout=TIMEOUT_S)
+            assert done.returncode == 75, (closed, done)
+            site.expect(0, "lock", "x", "--", "true")
+        site.expect(64, "lock", "x", "--fd", "0", says="not open", preexec_fn=lambda: os.close(0))
+        ignoring = {"preexec_fn": lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)}
+        site.expect(7, "lock", "x", "--", "sh", "-c", "exit 7", **ignoring)
+        site.expect(5, "lock", "x", "--", CONCLAVE, "lock", "-n", "-E", "5", "x", "--", "true", **ignoring)
+
+
+def in_vain(directory):
+    """What will not be better is said at once, with its own exit code."""
+    with Site(directory) as site:
+        zk = KazooClient(site.server.address.split("/")[0])
+        zk.start(timeout=TIMEOUT_S)
+        zk.create("/ephemeral", ephemeral=True)
+        zk.create("/locked", acl=[make_acl("world", "anyone", read=True)])
+        site.expect(65, "lock", "-n", "/ephemeral/x", "--", "true", says="ephemeral")
+        for command in (["lock", "x"], ["elect", "x"], ["once", "x", "--slot", "1"]):
+            elsewhere = f"{site.server.address}/nowhere"
+            site.expect(65, *command, "--server", elsewhere, "--", "true", says="there is no node /nowhere")
+            site.expect(64, *command, "--server", "foo:", "--", "true", says="'foo:' is not HOST:PORT")
+        site.expect(77, "lock", "/locked/team/x", "--", "true", says="ACL")
+        site.expect(77, "elect", "/locked/team/x", "--", "true", says="ACL")
+        site.expect(64, "lock", "\U0001f600", "--", "true", says="no path may have")
+        zk.stop()
+
+
 def talks(directory):
     """--hold, as it is typed in bash: it says what it holds, until its input ends or the lock is lost."""
     script = f"""coproc L {{ {CONCLAVE} lock --hold --ttl {CALM} x; }}
@@ -448,6 +504,15 @@ def talks(directory):
         site.expect(0, "rm", f"/conclave/locks/x/{site.contenders('x')[0]}")
         said, errors = front.stdout.read(), front.stderr.read()
         assert (front.wait(), said, errors) == (76, "lost\n", "conclave: x was lost (somebody has taken it away)\n")
+        with open("/dev/full", "w", encoding="ascii") as full:
+            done = subprocess.run([CONCLAVE, "lock", "--hold", "x"], env=site.environment, stdin=subprocess.PIPE,
+                                  stdout=full, check=False, timeout=TIMEOUT_S)
+            assert done.returncode == 71, done
+        site.expect(0, "lock", "--hold", "x", preexec_fn=lambda: os.close(0))
+        front = site.start("lock", "--hold", "--ttl", TTL, "x", stdin=subprocess.PIPE)
+        assert front.stdout.readline().startswith("held ")
+        kill(keeper_of(front), signal.SIGSTOP)
+        assert front.stdout.read() == "lost\n" and front.wait() == 76
         site.expect(64, "lock", "x", "--hold", "--", "true", says="either --fd, --hold or a command")
         site.expect(64, "lock", "x", "--json", "--", "true", says="--hold and --fd")
 
@@ -472,5 +537,5 @@ def is_keeper(pid):
 if __name__ == "__main__":
     calm, rough = [exit_codes, surroundings, counting, nothing_is_left, resumed], [nobody_answers]
     here = [not_allowed, no_answer, signals, what_is_left_behind, reused_number, shared_with_others, in_any_order, first_in_first_out, both_are_killed,
-            all_are_stopped, not_released, lost_before_the_end, forced, descriptor, talks, within_itself]
+            all_are_stopped, not_released, lost_before_the_end, forced, descriptor, odd_callers, in_vain, talks, within_itself]
     main([together(*calm), *rough] if KIND == "zookeeper" else calm + rough + here)

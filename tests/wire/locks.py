@@ -15,6 +15,7 @@ import threading
 import time
 
 from kazoo.client import KazooClient
+from kazoo.security import make_digest_acl
 
 sys.path.insert(0, os.path.dirname(__file__))
 from patience import TIMEOUT_S, eventually, judged, serves  # noqa: E402
@@ -112,6 +113,9 @@ def test_folders():
     eventually(lambda: queue_of("g/x") and queue_of("g/y"), "both wait")
     (circle,) = documents("locks", "--deadlocks", status=1)
     assert {wait["lock"] for wait in circle["circle"]} == {"g/x", "g/y"}, circle
+    holder.create("/conclave/locks/g/secret", acl=[make_digest_acl("user", "secret", all=True)])
+    (secret,) = [entry for entry in documents("locks") if entry["lock"] == "g/secret"]
+    assert secret["refused"] and "(not allowed to look)" in conclave("locks"), secret
     conclave("unlock", "--force", "--yes", "f/prod/eu")
     eventually(lambda: not documents("locks", "f/prod/eu")[0]["holders"], "it was taken away")
 

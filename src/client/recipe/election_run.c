@@ -366,7 +366,9 @@ static void on_prepared(const struct cv_result *r, void *arg) {
     struct cv_election *e = begin(arg);
     if (e->phase == JOINING) {
         int error = r->error == CV_NODE_EXISTS ? CV_OK : r->error;
-        if (recipe_is_over(error) || (error && !recipe_is_lost(error)))
+        if (error == CV_NO_NODE) /* one of those above may not be created */
+            session_over(e, CV_NO_AUTH);
+        else if (recipe_is_over(error) || (error && !recipe_is_lost(error)))
             session_over(e, error);
         else if (e->leaving)
             over(e);

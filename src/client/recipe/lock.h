@@ -37,7 +37,7 @@ struct cv_lock {
     bool postponed;      /* one of the deletions: to be tried again after a pause */
     size_t parents;      /* the same */
     bool parent_reached; /* one of them was there, or was made */
-    bool parent_refused;
+    int parent_error;    /* why one of them could not be made */
     struct followers followers;
 
     struct client_timer lease, settle, leave_again;

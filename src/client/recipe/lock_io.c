@@ -123,15 +123,18 @@ static void on_parent(const struct cv_result *r, void *arg) {
     struct cv_lock *lock = begin(arg);
     int error = r->error == CV_NODE_EXISTS ? CV_OK : r->error;
     lock->parent_reached |= error == CV_OK;
-    lock->parent_refused |= error != CV_OK && error != CV_NO_NODE;
+    if (error && error != CV_NO_NODE) lock->parent_error = error;
     if (--lock->parents == 0) {
-        bool removed = error == CV_NO_NODE && lock->parent_reached && !lock->parent_refused;
+        bool removed = error == CV_NO_NODE && lock->parent_reached && !lock->parent_error;
         if (error == CV_UNIMPLEMENTED) /* a server without containers */
             make_parents(lock, CV_PERSISTENT);
         else if (removed) /* an empty container, by the server, between two of our creates */
             make_parents(lock, CV_CONTAINER);
         else
-            lock_answer(lock, LOCK_PREPARED, error == CV_NO_NODE ? CV_NO_AUTH : error);
+            lock_answer(lock, LOCK_PREPARED,
+                        error != CV_NO_NODE  ? error
+                        : lock->parent_error ? lock->parent_error
+                                             : CV_NO_AUTH);
     }
     finish(lock);
 }
@@ -145,10 +148,11 @@ static void make_parent(struct cv_lock *lock, const char *path, int32_t flags) {
 static void make_parents(struct cv_lock *lock, int32_t flags) {
     char *path = strdup(lock->path);
     lock->parents = 0;
-    lock->parent_reached = lock->parent_refused = false;
+    lock->parent_reached = false;
+    lock->parent_error = CV_OK;
     for (char *slash = path ? strchr(path + 1, '/') : NULL; slash; slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        make_parent(lock, path, name_is_below_root(path) ? flags : CV_PERSISTENT);
+        make_parent(lock, path, name_is_below_locks(path) ? flags : CV_PERSISTENT);
         *slash = '/';
     }
     free(path);
@@ -380,8 +384,10 @@ static void leave(struct cv_lock *lock) {
 
 void lock_adopt(struct cv_lock *lock, const struct contend_verdict *verdict) {
     const struct contender *mine = verdict->mine;
-    if (mine && (!lock->node || strcmp(recipe_name(lock->node), mine->name) != 0))
+    if (mine && (!lock->node || strcmp(recipe_name(lock->node), mine->name) != 0)) {
+        if (lock->node && lock->state != CV_HELD) lock->token = 0; /* it was that of another node */
         set_text(&lock->node, lock_child(lock, mine->name));
+    }
     if (!mine) set_text(&lock->node, NULL);
     set_text(&lock->mark, verdict->mark ? lock_child(lock, verdict->mark->name) : NULL);
     set_text(&lock->blocker, verdict->blocker ? lock_child(lock, verdict->blocker->name) : NULL);

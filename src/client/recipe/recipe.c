@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/assert.h"
-#include "recipe/name.h"
 
 void recipe_guid(char guid[GUID_SIZE + 1]) {
     unsigned char random[GUID_SIZE / 2];
@@ -41,22 +40,9 @@ const char *recipe_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-static int make_container(struct cv_client *client, const char *path) {
+int recipe_make_container(struct cv_client *client, const char *path) {
     int error = cv_create_all(client, path, CV_CONTAINER);
     return error == CV_UNIMPLEMENTED ? cv_create_all(client, path, CV_PERSISTENT) : error;
-}
-
-int recipe_make_container(struct cv_client *client, const char *path) {
-    char *part = strdup(path);
-    int error = part ? CV_OK : CV_NO_MEMORY;
-    for (char *slash = part ? strchr(part + 1, '/') : NULL; slash && !error;
-         slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        if (name_is_below_root(part)) error = make_container(client, part);
-        *slash = '/';
-    }
-    free(part);
-    return error ? error : make_container(client, path);
 }
 
 /* ---- Signals ---- */

@@ -394,10 +394,10 @@ static bool add_page(struct looking *l, unsigned root, node_id after) {
         node_id id = top ? next_of(l, after ? after : top, top) : 0;
         for (; id; id = next_of(l, id, top)) {
             bool lock = is_lock(l, id, top), named = name_bytes(l, id, top) <= NAME_BYTES_MAX;
-            if (lock && !add_lock(l, id, top)) return l->skipped <= SKIPPED_MAX;
+            if (lock && !add_lock(l, id, top)) return l->last != 0;
             bool over = !lock && l->skipped++ >= SKIPPED_MAX;
             if (named && (lock || over)) l->last = id; /* contenders come and go */
-            if (over) return named;
+            if (over) return l->last != 0;
         }
     }
     return false;
