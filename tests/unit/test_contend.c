@@ -79,16 +79,18 @@ static void other_names_are_not(void **state) {
 }
 
 /* Curator's mutex and go-zookeeper's lock take the number after the last "lock-" and wait for all
- * before it; kazoo's waits for what has "__lock__" before the number, Curator's writer for all. */
+ * before it, Curator's latch that after "latch-"; kazoo's waits for what has "__lock__" before the
+ * number, Curator's writer for all. */
 static void texts_of_kinds_are_read_back(void **state) {
     (void)state;
-    static const char *const exclusive[] = {"lock-", "__WRIT__", "__lock__"};
+    static const char *const exclusive[] = {"lock-", "__WRIT__", "latch-", "__lock__"};
     for (int recipe = CONTEND_CURATOR; recipe <= CONTEND_KAZOO; recipe++)
         for (int kind = CONTEND_EXCLUSIVE; kind <= CONTEND_UPGRADE; kind++) {
             char name[80];
             struct contender c;
             const char *text = contend_kind_text(recipe, kind);
-            assert_true(text || (recipe == CONTEND_CURATOR_RW && kind == CONTEND_SLOT));
+            assert_true(text || (recipe == CONTEND_CURATOR_RW && kind == CONTEND_SLOT) ||
+                        (recipe == CONTEND_CURATOR_LATCH && kind != CONTEND_EXCLUSIVE));
             if (!text) continue;
             snprintf(name, sizeof name, "%s%s0000000009", GUID, text);
             assert_parsed(name, GUID, kind, 9);
