@@ -231,20 +231,25 @@ static bool all_held(const struct request *request) {
 /* No exit code yet: that of -E may be 0, which would be success. */
 enum { BUSY = RUN_AGAIN - 1 };
 
-static int busy(struct request *request, size_t at) {
+/* `held`: by somebody else, as a server has said. */
+static int busy(struct request *request, size_t at, bool held) {
     waiting_end(&request->waiting);
     const char *name = request->names[request->order[at]];
     bool asked = request->wait == 0 && !request->run.verbose;
     if (asked || request->run.quiet) return BUSY;
-    remote_say(0, "%s: somebody else holds it ('conclave locks %s' shows who)%s", name, name,
-               request->run.command ? "; the command was not run" : "");
+    const char *not_run = request->run.command ? "; the command was not run" : "";
+    if (held)
+        remote_say(0, "%s: somebody else holds it ('conclave locks %s' shows who)%s", name, name,
+                   not_run);
+    else
+        remote_say(0, "%s: no server has said in time who holds it%s", name, not_run);
     return BUSY;
 }
 
 /* Why a lock is not ours: the session may have ended, then all begins again. */
 static int failed(struct request *request, size_t at, int error) {
     struct run *run = &request->run;
-    if (error == CV_BUSY || error == CV_OPERATION_TIMEOUT) return busy(request, at);
+    if (error == CV_BUSY || error == CV_OPERATION_TIMEOUT) return busy(request, at, true);
     waiting_end(&request->waiting);
     if (run_is_final(error))
         return remote_fail(&run->remote, error, request->paths[request->order[at]]);
@@ -265,11 +270,11 @@ static int wait_for(struct request *request, size_t at) {
             return failed(request, at, CV_SESSION_EXPIRED);
         int32_t before = cv_lock_position(lock);
         bool late = lease_now() >= request->until;
-        if (late && before < 0) { /* nobody has said who holds it */
+        if (late && before < 0 && request->wait == 0) { /* it may be free */
             waiting_end(&request->waiting);
             return remote_fail(&request->run.remote, CV_NO_SERVER, NULL);
         }
-        if (late || (before > 0 && request->wait == 0)) return busy(request, at);
+        if (late || (before > 0 && request->wait == 0)) return busy(request, at, before > 0);
         session_file_note(&request->file, request->run.remote.client, request->locks, at + 1);
         int64_t look = waiting_show(&request->waiting, request->names[request->order[at]], before);
         int code = run_wait(&request->run, look < request->until ? look : request->until);
@@ -314,7 +319,7 @@ static int begin_again(struct request *request) {
     session_file_forget(&request->file);
     if (request->run.remote.client) cv_close(request->run.remote.client);
     request->run.remote.client = NULL;
-    return request->until && lease_now() >= request->until ? busy(request, 0) : RUN_AGAIN;
+    return request->until && lease_now() >= request->until ? busy(request, 0, false) : RUN_AGAIN;
 }
 
 static int acquire(struct request *request) {

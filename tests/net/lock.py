@@ -35,7 +35,7 @@ def exit_codes(directory):
         site.await_body(1)
         site.expect(75, "lock", "-n", "x", "--", "true")
         site.expect(9, "lock", "-n", "-E", "9", "x", "--", "true")
-        site.expect(75, "lock", "-w", "100ms", "x", "--", "true", says="somebody else holds it")
+        site.expect(75, "lock", "-w", "100ms", "x", "--", "true", says="the command was not run")
         site.expect(75, "lock", "-n", "a", "x", "--", "true")
         site.expect(0, "lock", "-n", "a", "--", "true")  # not kept by the attempt before
         holder.send_signal(signal.SIGTERM)
