@@ -16,21 +16,6 @@ static const char doc[] =
     "Exit status: 0; 1 nobody stands; 2 wrong usage; 3 the system failed; 69 no server; 77 not "
     "allowed.\n";
 
-struct request {
-    struct remote remote;
-    const char *name;
-};
-
-static int parse(int key, char *text, struct argp_state *state) {
-    struct request *request = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &request->remote; return 0;
-    case ARGP_KEY_ARG: return run_set_election(&request->name, text);
-    case ARGP_KEY_END: return request->name ? 0 : remote_usage("give the NAME of an election");
-    default: return ARGP_ERR_UNKNOWN;
-    }
-}
-
 /* Who leads may not be the first in the order of the others: a better one has asked for the lead.
  */
 static void put_leader_first(struct cv_contender *all, size_t count) {
@@ -73,8 +58,9 @@ static void print_as_json(const char *name, const struct cv_contender *all, size
 }
 
 int cmd_candidates(int argc, char **argv) {
-    static const struct argp argp = {NULL, parse, "NAME", doc, remote_children, NULL, NULL};
-    struct request request = {0};
+    static const struct argp argp = {NULL, run_parse_election, "NAME", doc, remote_children, NULL,
+                                     NULL};
+    struct run_election request = {0};
     struct cv_contender *all = NULL;
     size_t count = 0;
     char path[NAME_PATH_SIZE];

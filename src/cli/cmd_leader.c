@@ -27,8 +27,7 @@ static const char doc[] =
     "server; 77 not allowed.\n";
 
 struct request {
-    struct remote remote;
-    const char *name;
+    struct run_election election; /* the first: its parser takes the rest of the command line */
     bool watch;
     char path[NAME_PATH_SIZE + sizeof "/leader"];
     int wake;
@@ -37,11 +36,8 @@ struct request {
 static int parse(int key, char *text, struct argp_state *state) {
     struct request *request = state->input;
     switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &request->remote; return 0;
     case KEY_WATCH: request->watch = true; return 0;
-    case ARGP_KEY_ARG: return run_set_election(&request->name, text);
-    case ARGP_KEY_END: return request->name ? 0 : remote_usage("give the NAME of an election");
-    default: return ARGP_ERR_UNKNOWN;
+    default: return run_parse_election(key, text, state);
     }
 }
 
@@ -67,7 +63,7 @@ static void put(const json_t *report, const char *key, const char *format) {
 }
 
 static void show(const struct request *request, json_t *report) {
-    if (request->remote.json) {
+    if (request->election.remote.json) {
         remote_json_line(report);
         return;
     }
@@ -103,11 +99,12 @@ static int read_leader(struct request *request, struct cv_result **result) {
         get.watch_arg = exists.watch_arg = &request->wake;
     }
     for (;;) {
-        int error = cv_call(request->remote.client, &get, result);
+        int error = cv_call(request->election.remote.client, &get, result);
         if (error != CV_NO_NODE) return error;
         cv_result_free(*result);
         *result = NULL;
-        error = request->watch ? cv_call(request->remote.client, &exists, NULL) : CV_NO_NODE;
+        error =
+            request->watch ? cv_call(request->election.remote.client, &exists, NULL) : CV_NO_NODE;
         if (error) return error; /* else it has come in between */
     }
 }
@@ -131,12 +128,12 @@ static int watch(struct request *request) {
     for (;;) {
         int error = look(request, &shown);
         if (error && error != CV_NO_NODE && error != CV_CONNECTION_LOSS)
-            return remote_fail(&request->remote, error, request->path);
+            return remote_fail(&request->election.remote, error, request->path);
         uint64_t count = 0;
         struct pollfd file = {request->wake, POLLIN, 0};
         if (error != CV_CONNECTION_LOSS) poll(&file, 1, -1);
         if (read(request->wake, &count, sizeof count) > 0 && count >= 1u << 16)
-            return remote_fail(&request->remote, CV_SESSION_EXPIRED, request->path);
+            return remote_fail(&request->election.remote, CV_SESSION_EXPIRED, request->path);
     }
 }
 
@@ -145,19 +142,21 @@ int cmd_leader(int argc, char **argv) {
     struct request request = {0};
     int status;
     int64_t shown = -1;
-    if (!remote_parse(&request.remote, &argp, 0, argc, argv, &request, &status)) return status;
-    name_path(request.path, NAME_LEADERS, request.name);
+    if (!remote_parse(&request.election.remote, &argp, 0, argc, argv, &request, &status))
+        return status;
+    name_path(request.path, NAME_LEADERS, request.election.name);
     strcat(request.path, "/leader");
     request.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    remote_open(&request.remote);
+    remote_open(&request.election.remote);
     if (request.watch) {
         status = watch(&request);
     } else {
         int error = look(&request, &shown);
-        status = error && error != CV_NO_NODE ? remote_fail(&request.remote, error, request.path)
-                                              : remote_exit_code(error);
+        status = error && error != CV_NO_NODE
+                     ? remote_fail(&request.election.remote, error, request.path)
+                     : remote_exit_code(error);
     }
-    remote_close(&request.remote);
+    remote_close(&request.election.remote);
     close(request.wake);
     return status;
 }

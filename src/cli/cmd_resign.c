@@ -4,8 +4,6 @@
 
 #include "cli/run.h"
 
-static const struct argp_option options[] = {{0}};
-
 static const char doc[] =
     "Asks the leader of an election ('conclave elect NAME') to hand over.\v"
     "Its command is told to end, and whoever is next leads when it has ended; the former leader "
@@ -18,24 +16,10 @@ static const char doc[] =
     "Exit status: 0; 1 nobody leads; 2 wrong usage; 3 the system failed; 69 no server; 77 not "
     "allowed.\n";
 
-struct request {
-    struct remote remote;
-    const char *name;
-};
-
-static int parse(int key, char *text, struct argp_state *state) {
-    struct request *request = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT: state->child_inputs[0] = &request->remote; return 0;
-    case ARGP_KEY_ARG: return run_set_election(&request->name, text);
-    case ARGP_KEY_END: return request->name ? 0 : remote_usage("give the NAME of an election");
-    default: return ARGP_ERR_UNKNOWN;
-    }
-}
-
 int cmd_resign(int argc, char **argv) {
-    static const struct argp argp = {options, parse, "NAME", doc, remote_children, NULL, NULL};
-    struct request request = {0};
+    static const struct argp argp = {NULL, run_parse_election, "NAME", doc, remote_children, NULL,
+                                     NULL};
+    struct run_election request = {0};
     char path[NAME_PATH_SIZE];
     int status;
     if (!remote_parse(&request.remote, &argp, 0, argc, argv, &request, &status)) return status;

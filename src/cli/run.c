@@ -107,6 +107,16 @@ int run_set_election(const char **name, const char *text) {
     return 0;
 }
 
+int run_parse_election(int key, char *text, struct argp_state *state) {
+    struct run_election *request = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT: state->child_inputs[0] = &request->remote; return 0;
+    case ARGP_KEY_ARG: return run_set_election(&request->name, text);
+    case ARGP_KEY_END: return request->name ? 0 : remote_usage("give the NAME of an election");
+    default: return ARGP_ERR_UNKNOWN;
+    }
+}
+
 /* ---- The command ---- */
 
 static int try_file(const char *path) {

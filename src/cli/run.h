@@ -33,6 +33,14 @@ const char *run_name_problem(const char *root, const char *name);
 /* For a parser: takes the one name of an election.  0, or EINVAL after one line. */
 int run_set_election(const char **name, const char *text);
 
+/* A command about one election, and the parser of its command line: the input is this, or begins
+ * with it; its children are remote_children. */
+struct run_election {
+    struct remote remote;
+    const char *name;
+};
+int run_parse_election(int key, char *text, struct argp_state *state);
+
 /* ---- In the keeper ---- */
 
 enum { RUN_AGAIN = -1 }; /* no exit code: the session has ended, and another may be opened */

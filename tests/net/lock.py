@@ -30,12 +30,12 @@ def exit_codes(directory):
         site.expect(64, "lock", "x", "--ttl", "3s", "--grace", "2s", "--", "true", says="at most a third")
         site.expect(64, "lock", "x", "--fd", "77", says="not open")
         assert site.run("lock", "--no-such-option", "x", "--", "true").returncode == 64
-        nobody_serves(site)
+        says_why(site, 69, "127.0.0.1:1 (connection refused)", "lock", "--server", "127.0.0.1:1", "--connect-timeout")
         holder = site.start("lock", "x", *site.body(FOREVER_MS))
         site.await_body(1)
         site.expect(75, "lock", "-n", "x", "--", "true")
         site.expect(9, "lock", "-n", "-E", "9", "x", "--", "true")
-        site.expect(75, "lock", "-w", "100ms", "x", "--", "true", says="the command was not run")
+        says_why(site, 75, "somebody else holds it", "lock", "-w")
         site.expect(75, "lock", "-n", "a", "x", "--", "true")
         site.expect(0, "lock", "-n", "a", "--", "true")  # not kept by the attempt before
         holder.send_signal(signal.SIGTERM)
@@ -43,12 +43,12 @@ def exit_codes(directory):
         site.expect(0, "lock", "-n", "x", "--", "true")
 
 
-def nobody_serves(site):
-    """On a busy machine it may take longer until one knows why."""
+def says_why(site, code, why, *words):
+    """The last of the words takes a time: on a busy machine it may be longer until one knows why."""
     for time in ("100ms", "3s", f"{TIMEOUT_S}s"):
-        done = site.run("lock", "x", "--server", "127.0.0.1:1", "--connect-timeout", time, "--", "true")
-        assert done.returncode == 69 and done.stderr.count("\n") == 1, done
-        if "127.0.0.1:1 (connection refused)" in done.stderr:
+        done = site.run(*words, time, "x", "--", "true")
+        assert done.returncode == code and done.stderr.count("\n") == 1, done
+        if why in done.stderr:
             return
     raise AssertionError(done.stderr)
 
@@ -517,6 +517,34 @@ def talks(directory):
         site.expect(64, "lock", "x", "--json", "--", "true", says="--hold and --fd")
 
 
+def watched_across_a_cut(directory):
+    """`locks --watch` shows what came while it had no connection, and what comes later."""
+    with Site(directory) as site:
+        watching = site.start("locks", "--watch", "--json")
+
+        def await_change(event, lock):
+            while line := watching.stdout.readline():
+                told = json.loads(line)
+                if (told["event"], told["lock"]) == (event, lock):
+                    return
+            raise AssertionError(f"it ended, and {lock} was not {event}: {watching.stderr.read()}")
+        old = site.start("lock", "--hold", "old", stdin=subprocess.PIPE)
+        await_change("granted", "old")
+        watching.send_signal(signal.SIGSTOP)
+        site.server.kill()
+        site.server.start()
+        new = site.start("lock", "--hold", "folder/new", stdin=subprocess.PIPE)
+        assert new.stdout.readline().startswith("held ")
+        watching.send_signal(signal.SIGCONT)
+        await_change("granted", "folder/new")
+        for front, name in (new, "folder/new"), (old, "old"):
+            front.stdin.close()
+            await_change("released", name)
+            assert front.wait() == 0
+        watching.terminate()
+        assert watching.wait() == 0
+
+
 def processes_with(words):
     found = []
     for entry in os.listdir("/proc"):
@@ -535,7 +563,7 @@ def is_keeper(pid):
 
 
 if __name__ == "__main__":
-    calm, rough = [exit_codes, surroundings, counting, nothing_is_left, resumed], [nobody_answers]
+    calm, rough = [exit_codes, surroundings, counting, nothing_is_left, resumed], [nobody_answers, watched_across_a_cut]
     here = [not_allowed, no_answer, signals, what_is_left_behind, reused_number, shared_with_others, in_any_order, first_in_first_out, both_are_killed,
             all_are_stopped, not_released, lost_before_the_end, forced, descriptor, odd_callers, in_vain, talks, within_itself]
     main([together(*calm), *rough] if KIND == "zookeeper" else calm + rough + here)

@@ -450,6 +450,24 @@ def locks_and_who_waits(directory):
     ensemble.stop()
 
 
+def folders_end_a_page(directory):
+    """One looks at so many nodes that are no locks, and the next page goes on from there."""
+    chains, depth = 42, 250
+    ensemble, member = alone(directory)
+    client = raw.Client(member.address)
+    for path in ("/conclave", "/conclave/locks"):
+        client.create(path)
+    for chain in range(chains):
+        paths = [f"/conclave/locks/{chain}" + "/d" * below for below in range(depth)]
+        client.call(raw.MULTI, raw.multi_record([(raw.CREATE, raw.create_record(path)) for path in paths]))
+    page = read(member, "/page/locks?limit=1000")
+    assert page["more"] and 0 < len(page["locks"]) < chains, page
+    rest = read(member, f"/page/locks?limit=1000&after={page['cursor']}")
+    names = [lock["name"] for lock in page["locks"] + rest["locks"]]
+    assert not rest["more"] and sorted(names) == sorted(str(chain) + "/d" * (depth - 1) for chain in range(chains)), names
+    ensemble.stop()
+
+
 def waits_are_estimated(directory):
     """... when the server has seen for how long a lock is held."""
     ensemble, member = alone(directory)
@@ -698,7 +716,7 @@ def writes_are_replicated(directory):
 if __name__ == "__main__":
     main([a_browser_gets_the_page, the_state_of_three, events_follow_a_failover, streams_are_bounded,
           a_reader_that_takes_nothing, the_tree, hostile_names_and_data, what_nobody_may_read,
-          where_clients_need_certificates, a_million_children, large_pages_at_once, locks_and_who_waits,
+          where_clients_need_certificates, a_million_children, large_pages_at_once, locks_and_who_waits, folders_end_a_page,
           locks_within_locks, waits_are_estimated, crowded_and_hidden_locks, names_that_are_long, circles_without_end,
           administrators_write, nobody_else_writes, a_body_that_never_ends, without_the_option_nobody_writes,
           writes_are_replicated])
