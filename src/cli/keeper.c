@@ -199,7 +199,7 @@ static void enforce(struct keeper *keeper) {
         keeper->lost = true;
         if (!atomic_exchange(&keeper->lease->told, 1)) tell_to_end(keeper);
     }
-    if (keeper->killing || now >= keeper->kill_at) kill_all(keeper);
+    if (keeper->killing || keeper->alone || now >= keeper->kill_at) kill_all(keeper);
 }
 
 /* ---- Events ---- */
@@ -264,7 +264,6 @@ static bool read_channel(struct keeper *keeper) {
     if (size == 1) return take_signal(keeper, signal);
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     keeper->alone = true;
-    if (keeper->command) kill_all(keeper);
     return false;
 }
 

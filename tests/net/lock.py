@@ -2,6 +2,7 @@
 SERVER=zookeeper is against ZooKeeper; CYCLES is how often each of 32 processes takes the lock in `counting`."""
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -10,7 +11,7 @@ from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
 from ensemble import TIMEOUT_S, eventually, main
-from locking import (CALM, CONCLAVE, FOREVER_MS, KIND, TTL, Process, Site, children, in_threads, keeper_of, kill, parent_of,
+from locking import (CALM, CONCLAVE, FOREVER_MS, KIND, TTL, Frozen, Process, Site, children, in_threads, keeper_of, kill, parent_of,
                      state_of, together, unhurried)
 
 
@@ -517,6 +518,32 @@ def talks(directory):
         site.expect(64, "lock", "x", "--json", "--", "true", says="--hold and --fd")
 
 
+def killed_as_it_is_granted(directory):
+    """Who has started it dies at the moment at which it gets the lock: nothing of it is left."""
+    with Site(directory) as site:
+        holder = site.start("lock", "--hold", "x", stdin=subprocess.PIPE)
+        assert holder.stdout.readline().startswith("held ")
+        front = site.start("lock", "x", *site.body(FOREVER_MS))
+        site.await_contenders("x", 2)
+        keeper = keeper_of(front)
+        with Frozen(keeper):  # its first thread, and not the one of the session
+            holder.stdin.close()
+            eventually(lambda: is_woken(keeper), "the session's thread has told it")
+            front.kill()
+            front.wait()
+        site.await_contenders("x", 0)
+        assert holder.wait() == 0
+        eventually(lambda: not processes_with(f"{directory}\0"), "keeper and body are gone")
+
+
+def is_woken(keeper):
+    """Of those that a thread can wake it by, the keeper's was opened first."""
+    wakes = [int(entry) for entry in os.listdir(f"/proc/{keeper}/fd")
+             if os.readlink(f"/proc/{keeper}/fd/{entry}") == "anon_inode:[eventfd]"]
+    with open(f"/proc/{keeper}/fdinfo/{min(wakes)}", encoding="ascii") as file:
+        return re.search(r"eventfd-count:\s*(\w+)", file.read()).group(1) != "0"
+
+
 def watched_across_a_cut(directory):
     """`locks --watch` shows what came while it had no connection, and what comes later."""
     with Site(directory) as site:
@@ -564,6 +591,7 @@ def is_keeper(pid):
 
 if __name__ == "__main__":
     calm, rough = [exit_codes, surroundings, counting, nothing_is_left, resumed], [nobody_answers, watched_across_a_cut]
-    here = [not_allowed, no_answer, signals, what_is_left_behind, reused_number, shared_with_others, in_any_order, first_in_first_out, both_are_killed,
-            all_are_stopped, not_released, lost_before_the_end, forced, descriptor, odd_callers, in_vain, talks, within_itself]
+    here = [not_allowed, no_answer, signals, what_is_left_behind, reused_number, shared_with_others, in_any_order,
+            first_in_first_out, both_are_killed, killed_as_it_is_granted, all_are_stopped, not_released,
+            lost_before_the_end, forced, descriptor, odd_callers, in_vain, talks, within_itself]
     main([together(*calm), *rough] if KIND == "zookeeper" else calm + rough + here)

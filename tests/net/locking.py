@@ -1,4 +1,5 @@
 """What the tests of `conclave lock` and its relatives share: a server, commands, and bodies that notice others."""
+import ctypes
 import fcntl
 import json
 import os
@@ -227,6 +228,32 @@ def kill(pid, number=signal.SIGKILL):
         os.kill(pid, number)
     except ProcessLookupError:
         pass
+
+
+class Frozen:
+    """One thread of a process, which waits for something, stands still meanwhile, as one does that gets no processor."""
+    SEIZE, INTERRUPT, DETACH, WALL = 0x4206, 0x4207, 17, 0x40000000  # of ptrace and wait
+
+    def __init__(self, thread):
+        self.thread = thread
+
+    def ask(self, what):
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.ptrace(what, self.thread, None, None) != 0:
+            raise OSError(ctypes.get_errno(), f"ptrace {what:#x} of {self.thread}")
+
+    def sleeps(self):
+        with open(f"/proc/{self.thread}/wchan", encoding="ascii") as file:
+            return "poll" in file.read()
+
+    def __enter__(self):
+        eventually(self.sleeps, f"{self.thread} waits")
+        self.ask(self.SEIZE)
+        self.ask(self.INTERRUPT)
+        os.waitpid(self.thread, self.WALL)
+
+    def __exit__(self, *_):
+        self.ask(self.DETACH)
 
 
 def in_threads(count, work):
