@@ -156,7 +156,8 @@ class Site:
         records = self.records()
         body = int(records[-1][2]) if records and records[-1][0] != "end" else 0
         keeper = parent_of(body)
-        return [parent_of(keeper), keeper, body] if keeper and parent_of(keeper) else []
+        front = parent_of(keeper)
+        return [front, keeper, body] if front else []
 
     def is_free(self):
         """Nothing of a body lives."""
