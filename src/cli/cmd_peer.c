@@ -20,6 +20,7 @@ enum {
     KEY_CERT_KEY,
     KEY_CA,
     KEY_INSECURE,
+    KEY_SOCKET,
     KEY_DETECTOR,
     KEY_HEARTBEAT,
     KEY_TIMES,
@@ -46,6 +47,10 @@ static const struct argp_option options[] = {
     {0, 0, 0, 0, "What is done:", 2},
     {"times", KEY_TIMES, "K", 0,
      "lock: run the command K times, or until it fails, with the lock taken anew (1)", 2},
+    {"socket", KEY_SOCKET, "PATH", 0,
+     "run: where commands find it (CONCLAVE_PEER_SOCKET; /run/conclave-peer.socket for root, "
+     "otherwise in XDG_RUNTIME_DIR)",
+     2},
     {"stay", KEY_STAY, NULL, 0, "serve the others until a signal, even when all are done", 2},
     {"grace", KEY_GRACE, "TIME", 0, "between SIGTERM and SIGKILL when the command has to end (5s)",
      2},
@@ -68,14 +73,21 @@ static const struct argp_option options[] = {
 
 static const char doc[] =
     "Takes part in a group of processes that give each other locks and leaders, with no server.\v"
-    "The algorithm is one of the laboratory's, the same object file.  What is done is one of:\n\n"
+    "The algorithm is one of the laboratory's, the same object file.  A participant stays, one on "
+    "each machine, and other commands ask it through a socket:\n\n"
+    "  run                 takes part until a signal, and says what changes\n"
+    "  lock -- COMMAND     runs the command inside the critical section\n"
+    "  elect -- COMMAND    runs the command while the participant leads\n"
+    "  leader              says who leads\n"
+    "  up                  starts a whole group in this terminal\n\n"
+    "Each of them has a --help.  With --algorithm, --id and --peers a command is a participant of "
+    "its own:\n\n"
     "  lock -- COMMAND     runs the command inside the critical section\n"
     "  elect               stands for election, and says who leads\n"
     "  elect -- COMMAND    the same, and runs the command while this peer leads\n"
     "  serve               takes part and wants nothing, as coordinators do\n"
     "  interactive         shows its state, and reads acquire, release, campaign and quit; cut N\n"
-    "                      and heal N are for the network between it and peer N\n"
-    "  up                  starts a whole group in this terminal; see 'conclave peer up --help'\n\n"
+    "                      and heal N are for the network between it and peer N\n\n"
     "The command is cared for as by 'conclave lock', and gets CONCLAVE_PEER (the number) and "
     "CONCLAVE_TOKEN (a fencing token that grows, if the algorithm has one); --on-leader and "
     "--on-follower get CONCLAVE_LEADER (its id), CONCLAVE_TERM and CONCLAVE_STATE.\n\n"
@@ -95,6 +107,8 @@ static const char doc[] =
     "one "
     "needs larger ones.\n\n"
     "Examples:\n"
+    "  conclave peer run --algorithm ricart-agrawala --id 2 --peers peers.conf\n"
+    "  conclave peer lock -- ./job\n"
     "  conclave peer --algorithm ricart-agrawala --id 2 --peers peers.conf lock -- ./job\n"
     "  conclave peer --algorithm bully --id 1 --peers peers.conf elect --on-leader 'echo I "
     "lead'\n\n"
@@ -102,27 +116,27 @@ static const char doc[] =
     "command was killed; 126 the command cannot be run; 127 it was not found; 64 wrong usage; 71 "
     "the system failed, or this peer was cut off and has to restart.\n";
 
-static uint64_t whole(const char *option, const char *text, uint64_t max) {
+uint64_t peer_whole(const char *option, const char *text, uint64_t min, uint64_t max) {
     char error[128];
     uint64_t value;
-    if (count_parse(option, text, 1, max, &value, error, sizeof error) != 0)
+    if (count_parse(option, text, min, max, &value, error, sizeof error) != 0)
         usage_error("%s", error);
     return value;
 }
 
-static uint64_t duration_ms(const char *option, const char *text) {
+int32_t peer_ms(const char *option, const char *text) {
     uint64_t us;
     if (parse_duration(text, &us) != 0 || us > 1000 * (uint64_t)INT32_MAX)
         usage_error("%s: '%s' is not " DURATION_SYNTAX, option, text);
-    return us / 1000;
+    return (int32_t)(us / 1000);
 }
 
 static void set_action(struct peer_request *request, const char *text) {
-    static const char *const names[] = {"lock", "elect", "serve", "interactive"};
-    if (request->action) usage_error("one of lock, elect and serve, not '%s' as well", text);
-    for (int i = 0; i < 4; i++)
+    static const char *const names[] = {"lock", "elect", "serve", "interactive", "run"};
+    if (request->action) usage_error("one of run, lock, elect and serve, not '%s' as well", text);
+    for (int i = 0; i < 5; i++)
         if (strcmp(text, names[i]) == 0) request->action = PEER_LOCK + i;
-    if (!request->action) usage_error("'%s' is not lock, elect, serve or interactive", text);
+    if (!request->action) usage_error("'%s' is not run, lock, elect, serve or interactive", text);
 }
 
 static void set_level(const char *text) {
@@ -148,7 +162,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     }
     switch (key) {
     case KEY_ALGORITHM: break; /* it was read before all others */
-    case KEY_ID: config->self = (cv_pid)whole("id", text, GROUP_PROCESSES_MAX); break;
+    case KEY_ID: config->self = (cv_pid)peer_whole("id", text, 1, GROUP_PROCESSES_MAX); break;
     case KEY_PEERS: request->setup.peers = text; break;
     case KEY_DATA: config->data = text; break;
     case KEY_AMNESIA: config->amnesia = true; break;
@@ -167,9 +181,10 @@ static int parse(int key, char *text, struct argp_state *state) {
             !peer_setup_heartbeat(&request->setup, heartbeat))
             usage_error("heartbeat: '%s' is not " DURATION_SYNTAX ", at least 4ms", text);
         break;
-    case KEY_TIMES: request->times = whole("times", text, 1000000000); break;
+    case KEY_TIMES: request->times = peer_whole("times", text, 1, 1000000000); break;
+    case KEY_SOCKET: request->socket = text; break;
     case KEY_STAY: request->stay = true; break;
-    case KEY_GRACE: request->run.grace = (int32_t)duration_ms("grace", text); break;
+    case KEY_GRACE: request->run.grace = peer_ms("grace", text); break;
     case KEY_ON_LEADER: request->on_leader = text; break;
     case KEY_ON_FOLLOWER: request->on_follower = text; break;
     case KEY_INTERACTIVE: set_action(request, "interactive"); break;
@@ -198,8 +213,8 @@ static void check(struct peer_request *request) {
     const struct cv_algorithm *code = setup->group.algorithm;
     char error[PEER_ERROR_MAX];
     if (!setup->peers || !setup->config.self || !request->action)
-        usage_error("give --algorithm, --id, --peers, and one of lock, elect and serve; 'conclave "
-                    "peer --help' has an example");
+        usage_error("give --algorithm, --id, --peers, and one of run, lock, elect and serve; "
+                    "'conclave peer --help' has an example");
     int failed = peer_setup_settle(&request->setup, error);
     if (failed == SETUP_SYSTEM) system_error("%s", error);
     if (failed) usage_error("%s", error);
@@ -212,18 +227,20 @@ static void check(struct peer_request *request) {
     if (request->action < PEER_SERVE && setup->config.self <= setup->group.servers)
         usage_error("peer %u is a %s: it can only serve", setup->config.self, code->server_name);
     if (request->action >= PEER_SERVE && request->run.command)
-        usage_error("serve and interactive: run no command");
+        usage_error("run, serve and interactive: they have no command");
 }
 
 int cmd_peer(int argc, char **argv) {
     struct option_table table;
-    struct peer_request request = {.run = {.grace = 5000}, .times = 1};
+    struct peer_request request = PEER_DEFAULTS;
     int status = 0;
     if (argc > 1 && strcmp(argv[1], "up") == 0) {
         argv[1] = "conclave peer up"; /* its name in its help */
         return peer_up(argc - 1, argv + 1);
     }
     exit_from_64();
+    if (argc > 1 && peer_is_asked(argv[1]) && !find_algorithm(argc, argv))
+        return peer_ask(argc - 1, argv + 1);
     logger_set(LOGGER_WARNING, LOGGER_FORMAT_TEXT);
     run_split(&request.run, &argc, argv);
     const struct cv_algorithm *algorithm = find_algorithm(argc, argv);
@@ -235,7 +252,8 @@ int cmd_peer(int argc, char **argv) {
     const struct argp argp = {
         table.options,
         parse,
-        "lock|elect|serve|interactive [-- COMMAND [ARGUMENT...]]\nup [OPTION...]",
+        "run|lock|elect|serve|interactive [-- COMMAND [ARGUMENT...]]\nlock|elect|leader "
+        "[OPTION...] [-- COMMAND [ARGUMENT...]]\nup [OPTION...]",
         doc,
         NULL,
         NULL,
@@ -248,6 +266,8 @@ int cmd_peer(int argc, char **argv) {
     if (request.run.command) status = run_check_command(&request.run);
     if (!status && request.action == PEER_INTERACTIVE)
         status = peer_interact(&request);
+    else if (!status && request.action == PEER_RUN)
+        status = peer_stay(&request);
     else if (!status)
         status = peer_run(&request);
     peer_setup_free(&request.setup);

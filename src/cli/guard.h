@@ -51,6 +51,7 @@ struct keeper {
     struct lease *lease;
     int channel; /* to the front */
     int signals, timer, wake;
+    int file;        /* another that wakes it when it can be read; -1: none */
     sigset_t mask;   /* as the caller had it, for the command */
     int front_group; /* the caller's process group */
     int signal;      /* of KEEPER_INTERRUPTED */

@@ -21,6 +21,7 @@ void keeper_open(struct keeper *keeper, struct lease *lease, int channel, const 
                               .channel = channel,
                               .mask = *mask,
                               .front_group = getpgrp(),
+                              .file = -1,
                               .look_every = 1000,
                               .kill_at = LEASE_NONE};
     prctl(PR_SET_PDEATHSIG, SIGCONT); /* see guard.h */
@@ -287,13 +288,14 @@ enum keeper_event keeper_next(struct keeper *keeper, int64_t until) {
         struct pollfd files[] = {{keeper->alone ? -1 : keeper->channel, POLLIN, 0},
                                  {keeper->signals, POLLIN, 0},
                                  {keeper->wake, POLLIN, 0},
-                                 {keeper->timer, POLLIN, 0}};
-        if (poll(files, 4, -1) < 0) continue;
+                                 {keeper->timer, POLLIN, 0},
+                                 {keeper->file, POLLIN, 0}};
+        if (poll(files, 5, -1) < 0) continue;
         enforce(keeper);
         if (files[1].revents && read_signals(keeper)) return KEEPER_INTERRUPTED;
         if (files[0].revents && read_channel(keeper)) return KEEPER_INTERRUPTED;
         uint64_t count;
-        if (read(keeper->wake, &count, sizeof count) > 0) return KEEPER_WOKEN;
+        if (read(keeper->wake, &count, sizeof count) > 0 || files[4].revents) return KEEPER_WOKEN;
         if (lease_now() >= until) return KEEPER_TIME;
     }
 }

@@ -1,4 +1,5 @@
-/* A peer that runs a command: in the critical section, or while it leads. */
+/* A command in the critical section, or while its participant leads: one of its own, or one that
+ * stays. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,27 +9,60 @@
 
 static void wake(void *keeper) { keeper_wake(keeper); }
 
+/* ---- The participant ---- */
+
+static void call(struct peer_request *request, uint32_t what) {
+    if (request->joined)
+        joined_call(request->joined, what);
+    else
+        peer_thread_call(request->thread, what);
+}
+
+static bool next_tell(struct peer_request *request, struct cv_tell *tell) {
+    return request->joined ? joined_next(request->joined, tell)
+                           : peer_thread_next(request->thread, tell);
+}
+
+static const char *failure_of(struct peer_request *request) {
+    if (!request->joined) return peer_thread_failure(request->thread);
+    const char *failure = joined_failure(request->joined);
+    if (failure) request->run.keeper->file = -1; /* it would wake the keeper for ever */
+    return failure;
+}
+
+static uint32_t number_of(const struct peer_request *request) {
+    return request->joined ? request->joined->id : request->setup.config.self;
+}
+
 static int64_t no_deadline(void *arg) {
     (void)arg;
     return LEASE_NONE;
 }
 
 /* Waits for the next thing while no command runs: 0, or the exit code. */
-static int wait_idle(struct peer_request *request) {
-    int code = run_wait(&request->run, LEASE_NONE);
-    const char *failure = peer_thread_failure(request->thread);
+static int wait_idle(struct peer_request *request, int64_t until) {
+    int code = run_wait(&request->run, until);
+    const char *failure = failure_of(request);
     request->interrupted = code != 0;
     if (!code && failure)
-        code = remote_say(EXIT_SYSTEM, "peer %u ends: %s", request->setup.config.self, failure);
+        code = remote_say(request->joined ? EXIT_NO_SERVER : EXIT_SYSTEM, "peer %u ends: %s",
+                          number_of(request), failure);
     return code;
 }
 
 /* Waits for what the algorithm tells: 0, or the exit code. */
-static int wait_for(struct peer_request *request, uint32_t what, struct cv_tell *tell) {
+static int wait_for(struct peer_request *request, uint32_t what, struct cv_tell *tell,
+                    int64_t until) {
     for (;;) {
-        while (peer_thread_next(request->thread, tell))
+        while (next_tell(request, tell))
             if (tell->what == what) return 0;
-        int code = wait_idle(request);
+        if (request->joined && request->joined->ends && what == CV_ENTERED)
+            return remote_say(EXIT_NO_SERVER, "peer %u ends, and gives no lock any more",
+                              number_of(request));
+        if (lease_now() >= until)
+            return remote_say(request->busy_code,
+                              "the command was not run: the peers did not let it in within -w");
+        int code = wait_idle(request, until);
         if (code) return code;
     }
 }
@@ -52,27 +86,32 @@ static int run_inside(struct peer_request *request) {
     struct run *run = &request->run;
     int code = start(run);
     if (code) return code;
-    while (keeper_next(run->keeper, LEASE_NONE) != KEEPER_ENDED)
-        if (peer_thread_failure(request->thread)) keeper_kill(run->keeper);
+    while (keeper_next(run->keeper, LEASE_NONE) != KEEPER_ENDED) {
+        struct cv_tell tell;
+        while (next_tell(request, &tell)) continue;
+        if (failure_of(request)) keeper_kill(run->keeper);
+        if (request->joined && request->joined->ends) keeper_end(run->keeper);
+    }
     if (run->keeper->lost)
         return remote_say(EXIT_LOST, "peer %u has failed, and the command was killed: %s",
-                          request->setup.config.self, peer_thread_failure(request->thread));
+                          number_of(request), failure_of(request));
     return keeper_code(run->keeper);
 }
 
 static int lock_once(struct peer_request *request) {
     struct run *run = &request->run;
     struct cv_tell tell;
-    peer_thread_call(request->thread, CV_ACQUIRE);
-    int code = wait_for(request, CV_ENTERED, &tell);
+    int64_t until = request->wait < 0 ? LEASE_NONE : lease_now() + request->wait;
+    call(request, CV_ACQUIRE);
+    int code = wait_for(request, CV_ENTERED, &tell, until);
     if (code) return code;
-    if (peer_thread_failure(request->thread)) return wait_idle(request);
+    if (failure_of(request)) return wait_idle(request, lease_now());
     if (tell.arg) export_number(run, "CONCLAVE_TOKEN", tell.arg);
-    if (run->verbose) remote_say(0, "peer %u holds the lock", request->setup.config.self);
+    if (run->verbose) remote_say(0, "peer %u holds the lock", number_of(request));
     code = run_inside(request);
     if (run->keeper->lost || run->keeper->alone) return code;
-    peer_thread_call(request->thread, CV_RELEASE);
-    int waited = wait_for(request, CV_LEFT, &tell);
+    call(request, CV_RELEASE);
+    int waited = wait_for(request, CV_LEFT, &tell, LEASE_NONE);
     return code ? code : waited;
 }
 
@@ -110,7 +149,7 @@ struct lead {
 
 static void take_tells(struct peer_request *request, struct lead *lead) {
     struct cv_tell tell;
-    while (peer_thread_next(request->thread, &tell)) {
+    while (next_tell(request, &tell)) {
         if (tell.what != CV_ELECTED && tell.what != CV_FOLLOWS && tell.what != CV_LEADERLESS)
             continue;
         lead->leads = tell.what == CV_ELECTED;
@@ -127,11 +166,15 @@ static void take_tells(struct peer_request *request, struct lead *lead) {
 static int elect(struct peer_request *request) {
     struct run *run = &request->run;
     struct lead lead = {0};
-    peer_thread_call(request->thread, CV_CAMPAIGN);
+    if (!request->joined) call(request, CV_CAMPAIGN); /* one that stays has done so */
     for (;;) {
         take_tells(request, &lead);
-        const char *failure = peer_thread_failure(request->thread);
+        const char *failure = failure_of(request);
+        bool ends = request->joined && request->joined->ends;
         if (lead.running && failure) keeper_kill(run->keeper);
+        if (lead.running && ends) keeper_end(run->keeper);
+        if (!lead.running && ends)
+            return remote_say(EXIT_NO_SERVER, "peer %u ends", number_of(request));
         if (lead.leads && run->command && !lead.running && !failure) {
             int code = start(run);
             if (code) return code;
@@ -139,13 +182,13 @@ static int elect(struct peer_request *request) {
             lead.ending = false;
         }
         if (!lead.running) {
-            int code = wait_idle(request);
+            int code = wait_idle(request, LEASE_NONE);
             if (code) return code;
         } else if (keeper_next(run->keeper, LEASE_NONE) == KEEPER_ENDED) {
             lead.running = false;
             if (failure)
                 return remote_say(EXIT_LOST, "peer %u has failed, and the command was killed: %s",
-                                  request->setup.config.self, failure);
+                                  number_of(request), failure);
             if (!lead.ending || run->keeper->asked || run->keeper->alone)
                 return keeper_code(run->keeper);
         }
@@ -160,10 +203,25 @@ static int serve(struct peer_request *request) {
     while (request->stay || !peer_thread_is_over(request->thread)) {
         struct cv_tell tell;
         while (peer_thread_next(request->thread, &tell)) continue;
-        int code = wait_idle(request);
+        int code = wait_idle(request, LEASE_NONE);
         if (code) return code;
     }
     return 0;
+}
+
+/* Also those that the command has started keep the connection open: nobody else enters while one of
+ * them lives, even if all who watch over them are killed. */
+static int join(struct keeper *keeper, struct peer_request *request) {
+    int code = joined_open(request->joined, request->socket);
+    if (code) return code;
+    bool locks = request->action == PEER_LOCK;
+    if (strcmp(request->joined->gives, locks ? "lock" : "election") != 0)
+        return remote_say(exit_code(EXIT_USAGE), "peer %u of %s gives no %s", request->joined->id,
+                          request->joined->algorithm, locks ? "lock" : "leader");
+    if (locks) joined_let_inherit(request->joined);
+    keeper->file = request->joined->socket;
+    export_number(&request->run, "CONCLAVE_PEER", request->joined->id);
+    return locks ? lock(request) : elect(request);
 }
 
 static int keep(struct keeper *keeper, void *arg) {
@@ -174,6 +232,7 @@ static int keep(struct keeper *keeper, void *arg) {
     keeper->deadline = no_deadline;
     keeper->arg = request;
     atomic_store(&keeper->lease->grace, request->run.grace);
+    if (request->joined) return join(keeper, request);
     request->thread =
         peer_thread_open(&request->setup.config, &request->setup.credentials, wake, keeper, error);
     if (!request->thread)

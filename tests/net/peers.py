@@ -477,18 +477,150 @@ def killed_inside(directory):
     pid = int(open(f"{group.directory}/inside", encoding="utf-8").read())
     group.kill(2)
     assert holder.returncode is not None
-
-    def gone():
-        try:
-            with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-                return file.read().rsplit(")", 1)[1].split()[0] == "Z"
-        except FileNotFoundError:
-            return True
-    eventually(gone, "the command is killed with its peer")
+    eventually(lambda: is_gone(pid), "the command is killed with its peer")
     for process in group.running.values():
         process.terminate()
     for process in group.running.values():
         process.wait(TIMEOUT_S)
+
+
+# ---- Participants that stay ----
+
+
+class Staying(Group):
+    """Each number has a participant, and commands ask it."""
+
+    def __init__(self, directory, algorithm, processes=3):
+        super().__init__(directory, algorithm, processes)
+        for number in self.numbers:
+            self.stay(number)
+
+    def stay(self, number):
+        self.start(number, "run", options=["--socket", f"{number}.socket"])
+        eventually(lambda: "ready id=" in self.said(number), f"participant {number} is ready")
+
+    def start_asking(self, number, what, *words, **more):
+        return subprocess.Popen([CONCLAVE, "peer", what, "--socket", f"{number}.socket", *words], cwd=self.directory, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
+
+    def ask(self, number, what, *words):
+        with self.start_asking(number, what, *words) as asking:
+            said, errors = asking.communicate(timeout=TIMEOUT_S)
+        return asking.returncode, said, errors
+
+    def await_inside(self):
+        """The number of the process that writes it."""
+        eventually(lambda: os.path.exists(f"{self.directory}/inside") and read_number(f"{self.directory}/inside"), "one is inside")
+        number = read_number(f"{self.directory}/inside")
+        os.unlink(f"{self.directory}/inside")
+        return number
+
+
+INSIDE = ["sh", "-c", "echo $$ >inside; exec sleep 1000"]
+
+
+def read_number(path):
+    with open(path, encoding="utf-8") as file:
+        return int(file.read().strip() or 0)
+
+
+def is_gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def commands_come_and_go(directory):
+    """Commands of several machines, and several of one, exclude each other."""
+    group = Staying(directory, "ricart-agrawala")
+    counting(group)
+    asking = [group.start_asking(number, "lock", "--times", "5", "--", "./body") for number in group.numbers for _ in range(2)]
+    for one in asking:
+        _, errors = one.communicate(timeout=TIMEOUT_S)
+        assert one.returncode == 0, errors
+    assert counted(group) == 30 and not tokens_of(group)
+    assert group.ask(1, "lock", "--", "sh", "-c", "echo $CONCLAVE_PEER; exit 5")[:2] == (5, "1\n")
+    holder = group.start_asking(1, "lock", "--", *INSIDE)
+    group.await_inside()
+    for number, code in (1, 75), (2, 9):  # beside it, and elsewhere
+        words = ["-w", "100ms"] + (["-E", str(code)] if code != 75 else [])
+        assert group.ask(number, "lock", *words, "--", "true")[0] == code
+    holder.terminate()
+    assert holder.wait(TIMEOUT_S) == 128 + signal.SIGTERM
+    assert group.ask(2, "lock", "--", "true")[0] == 0
+    done = group.ask(1, "leader")
+    assert done[0] == 64 and "gives no leader" in done[2], done
+    group.start(9, "run", options=["--socket", "1.socket", "--data", "other"])
+    assert group.running.pop(9).wait(TIMEOUT_S) == 64  # there is no such number
+    group.stop()
+    assert not [name for name in os.listdir(group.directory) if name.endswith(".socket")]
+    done = group.ask(1, "lock", "--", "true")
+    assert done[0] == 69 and "conclave peer run" in done[2], done
+    report = judged(group)
+    # Who gave up may have been let in later, for nothing.
+    assert report["verdicts"]["exclusion"] == "held" and report["entries"] in (33, 34), report
+
+
+def nobody_enters_beside_what_is_left(directory):
+    """If all who watch over a command are killed, others wait until what it has started is gone."""
+    group = Staying(directory, "ricart-agrawala")
+    front = group.start_asking(1, "lock", "--", "sh", "-c", "setsid sh -c 'echo $$ >inside; exec sleep 1000' & wait")
+    left = group.await_inside()
+    (keeper,) = subprocess.run(["pgrep", "-P", str(front.pid)], capture_output=True, text=True, check=True).stdout.split()
+    for what, pid in itertools.product([signal.SIGSTOP, signal.SIGKILL], [front.pid, int(keeper)]):
+        os.kill(pid, what)
+    assert group.ask(2, "lock", "-w", "1s", "--", "true")[0] == 75 and not is_gone(left)
+    os.kill(left, signal.SIGKILL)
+    assert group.ask(2, "lock", "--", "true")[0] == 0
+    front.wait(TIMEOUT_S)
+    group.stop()
+
+
+def participants_end(directory):
+    """One that is killed takes its command with it; one that is asked waits for it."""
+    group = Staying(directory, "ricart-agrawala")
+    holder = group.start_asking(1, "lock", "--", *INSIDE)
+    inside = group.await_inside()
+    group.kill(1)
+    assert holder.wait(TIMEOUT_S) == 76 and is_gone(inside), holder.stderr.read()
+    group.stay(1)
+    assert group.ask(2, "lock", "--", "true")[0] == 0
+    holder = group.start_asking(2, "lock", "--", "sh", "-c", "trap 'exit 4' TERM; echo $$ >inside; sleep 1000 & wait")
+    group.await_inside()
+    waits = group.start_asking(2, "lock", "--", "true")
+    eventually(lambda: holder.poll() is None, "it runs")
+    group.running[2].terminate()
+    assert holder.wait(TIMEOUT_S) == 4, holder.stderr.read()
+    assert waits.wait(TIMEOUT_S) in (0, 69), waits.stderr.read()  # it had come before that, or not
+    assert group.running.pop(2).wait(TIMEOUT_S) == 0
+    group.stop()
+
+
+def leaders_are_asked_for(directory):
+    """Each participant says who leads; commands run on changes, and while it leads."""
+    group = Staying(directory, "bully")
+    eventually(lambda: all(group.ask(number, "leader")[:2] == (0, "3\n") for number in group.numbers), "all say that 3 leads")
+    watching = group.start_asking(1, "leader", "--watch")
+    assert watching.stdout.readline() == "3\n"
+    electing = group.start_asking(2, "elect", "--on-leader", "echo hook $CONCLAVE_STATE", "--", *INSIDE)
+    assert electing.stdout.readline().startswith("follows 3 ")
+    group.kill(3)
+    inside = group.await_inside()
+    while (line := watching.stdout.readline()) != "2\n":
+        assert line == "\n", line
+    group.stay(3)
+    eventually(lambda: is_gone(inside), "it does not lead any more, and its command is gone")
+    while watching.stdout.readline() != "3\n":
+        pass
+    for process in watching, electing:
+        process.terminate()
+        process.wait(TIMEOUT_S)
+    assert "hook leading" in electing.stdout.read()
+    done = group.ask(1, "lock", "--", "true")
+    assert done[0] == 64 and "gives no lock" in done[2], done
+    group.stop()
 
 
 def up(directory):
@@ -654,9 +786,13 @@ def wrong_use(directory):
         assert says in done.stderr, f"{words}: {done.stderr}"
 
     good = ["--algorithm", "lamport", "--id", "1", "--peers", "peers.conf"]
-    refused("lock", says="--algorithm")
+    refused("serve", says="--algorithm")
+    refused("lock", says="after '--'")
+    refused("leader", "--", "true", says="runs no command")
+    refused("lock", "--socket", "x" * 200, "--", "true", says="too long", code=69)
+    refused(*good, "--socket", "x" * 200, "run", says="at most 107 bytes", code=71)
     refused("--algorithm", "lambort", "lock", says="did you mean")
-    refused(*good, says="lock, elect and serve")
+    refused(*good, says="run, lock, elect and serve")
     refused("up", says="--algorithm", code=2)
     refused("up", "--algorithm", "quorum", "--processes", "98", says="at most 100", code=2)
     with socket.create_server(("127.0.0.1", free_ports(1))) as taken:
@@ -693,5 +829,6 @@ if __name__ == "__main__":
           *tests_of("Elections", one_election, ["ring-anonymous", "itai-rodeh"]),  # they have no ids: below
           one_of_each, elections_without_ids, restarted_with_what_it_kept, records_are_replayed,
           two_inside_are_seen, restarted_in_between, restarted_with_amnesia, again_and_again,
-          programs, elected_coordinator, many, staying, killed_inside, up, up_ends_at_once, up_elects, up_cuts,
+          programs, elected_coordinator, many, staying, killed_inside, commands_come_and_go,
+          nobody_enters_beside_what_is_left, participants_end, leaders_are_asked_for, up, up_ends_at_once, up_elects, up_cuts,
           up_in_a_terminal, strangers, wrong_use])

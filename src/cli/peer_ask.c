@@ -1,0 +1,181 @@
+/* conclave peer lock, elect and leader: what a participant that stays is asked for. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "cli/peer.h"
+
+enum { KEY_SOCKET = 256, KEY_GRACE, KEY_TIMES, KEY_ON_LEADER, KEY_ON_FOLLOWER, KEY_WATCH };
+
+#define OPTION_SOCKET                                                                              \
+    {                                                                                              \
+        "socket", KEY_SOCKET, "PATH", 0,                                                           \
+            "Where the participant is (CONCLAVE_PEER_SOCKET; /run/conclave-peer.socket for root, " \
+            "otherwise in XDG_RUNTIME_DIR)",                                                       \
+            9                                                                                      \
+    }
+#define OPTION_GRACE                                                                               \
+    {                                                                                              \
+        "grace", KEY_GRACE, "TIME", 0,                                                             \
+            "Between SIGTERM and SIGKILL when the command has to end (5s)", 1                      \
+    }
+
+static const struct argp_option lock_options[] = {
+    {"wait", 'w', "TIME", 0, "Wait no longer than this", 1},
+    {"conflict-exit-code", 'E', "CODE", 0, "Exit status with -w if it was not free (75)", 1},
+    {"times", KEY_TIMES, "K", 0,
+     "Run the command K times, or until it fails, with the lock taken anew (1)", 1},
+    OPTION_GRACE,
+    {"verbose", 'v', NULL, 0, "Say what is held", 1},
+    OPTION_SOCKET,
+    {0}};
+static const char lock_doc[] =
+    "Runs a command inside the critical section of a group of peers, by the participant on this "
+    "machine ('conclave peer run').\v"
+    "Commands of one machine stand in a queue at their participant; each stay is a wish of its "
+    "own, so that other machines have their turn.  The command is cared for as by 'conclave lock'. "
+    " "
+    "It finds CONCLAVE_PEER (the number of the participant) and CONCLAVE_TOKEN (a fencing token "
+    "that grows, if the algorithm has one).  The connection to the participant is left open in it: "
+    "while the command, or something that it has started, has it open, nobody else enters, even if "
+    "this program is killed.\n\n"
+    "Examples:\n"
+    "  conclave peer lock -- ./job\n"
+    "  conclave peer lock -w 30s -E 3 --socket ./2.socket -- ./job\n\n"
+    "Exit status: the command's, 128+N if signal N has ended it; 64 wrong usage; 69 no "
+    "participant; 71 the system failed; 75 (-E) the lock was not free within -w; 76 the "
+    "participant has failed, and the command was killed; 77 not allowed; 126 the command cannot be "
+    "run; 127 it was not found.\n";
+
+static const struct argp_option elect_options[] = {
+    {"on-leader", KEY_ON_LEADER, "COMMAND", 0, "For sh -c, whenever the participant is elected", 1},
+    {"on-follower", KEY_ON_FOLLOWER, "COMMAND", 0, "For sh -c, whenever another is", 1},
+    OPTION_GRACE,
+    OPTION_SOCKET,
+    {0}};
+static const char elect_doc[] =
+    "Says who leads a group of peers, by the participant on this machine ('conclave peer run'), "
+    "and runs commands: on each change, or while the participant leads.\v"
+    "A line for each change: 'leads ID term N', 'follows ID term N' or 'leaderless'.  The commands "
+    "find CONCLAVE_PEER, CONCLAVE_LEADER (the leader's id), CONCLAVE_TERM and CONCLAVE_STATE "
+    "(leading or following).  The command after '--' is told to end when the participant does not "
+    "lead any more, and killed after --grace.\n\n"
+    "Examples:\n"
+    "  conclave peer elect --on-leader './promote' --on-follower './demote'\n"
+    "  conclave peer elect -- ./primary\n\n"
+    "Exit status: the command's, 128+N if signal N has ended it; 64 wrong usage; 69 no "
+    "participant, or it has ended; 71 the system failed; 76 the participant has failed, and the "
+    "command was killed; 77 not allowed; 126 the command cannot be run; 127 it was not found.\n";
+
+static const struct argp_option leader_options[] = {
+    {"watch", KEY_WATCH, NULL, 0, "Go on, and print a line for each change", 1},
+    OPTION_SOCKET,
+    {0}};
+static const char leader_doc[] =
+    "Prints the id of the leader that the participant on this machine ('conclave peer run') knows, "
+    "alone on a line.\v"
+    "While it knows none, nothing is printed and the exit status is 1; with --watch that is an "
+    "empty line.\n\n"
+    "Examples:\n"
+    "  conclave peer leader\n"
+    "  conclave peer leader --watch --socket ./2.socket\n\n"
+    "Exit status: 0 somebody leads; 1 nobody does; 64 wrong usage; 69 no participant, or it has "
+    "ended; 71 the system failed; 77 not allowed.\n";
+
+struct asking {
+    struct peer_request request;
+    bool watch;
+};
+
+static int parse(int key, char *text, struct argp_state *state) {
+    struct asking *asking = state->input;
+    struct peer_request *request = &asking->request;
+    switch (key) {
+    case KEY_SOCKET: request->socket = text; break;
+    case 'w': return remote_duration("wait", text, &request->wait);
+    case 'E': request->busy_code = (int)peer_whole("conflict-exit-code", text, 0, 255); break;
+    case 'v': request->run.verbose = true; break;
+    case KEY_TIMES: request->times = peer_whole("times", text, 1, 1000000000); break;
+    case KEY_GRACE: request->run.grace = peer_ms("grace", text); break;
+    case KEY_ON_LEADER: request->on_leader = text; break;
+    case KEY_ON_FOLLOWER: request->on_follower = text; break;
+    case KEY_WATCH: asking->watch = true; break;
+    case ARGP_KEY_ARG: usage_error("'%s' is too much; a command comes after '--'", text); break;
+    default: return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
+}
+
+/* ---- leader ---- */
+
+static int leader(struct asking *asking) {
+    struct joined joined;
+    struct cv_tell tell = {0};
+    int code = joined_open(&joined, asking->request.socket);
+    if (!code && strcmp(joined.gives, "lock") == 0)
+        code = remote_say(exit_code(EXIT_USAGE), "peer %u of %s gives no leader", joined.id,
+                          joined.algorithm);
+    while (!code && (asking->watch || !tell.what)) {
+        struct pollfd file = {joined.socket, POLLIN, 0};
+        while ((asking->watch || !tell.what) && joined_next(&joined, &tell)) {
+            if (tell.what != CV_LEADERLESS) printf("%" PRIu64 "\n", tell.arg);
+            if (tell.what == CV_LEADERLESS && asking->watch) puts("");
+            fflush(stdout);
+        }
+        const char *failure = joined_failure(&joined);
+        if (failure || joined.ends)
+            code = remote_say(EXIT_NO_SERVER, "peer %u: %s", joined.id,
+                              failure ? failure : "the participant ends");
+        else if (asking->watch || !tell.what)
+            poll(&file, 1, -1);
+    }
+    joined_close(&joined);
+    return code ? code : tell.what == CV_LEADERLESS ? EXIT_CONFLICT : EXIT_OK;
+}
+
+/* ---- All of them ---- */
+
+static const struct ask {
+    const char *name, *words;
+    const struct argp_option *options;
+    const char *doc;
+    int action; /* 0: leader */
+} asks[] = {
+    {"lock", "-- COMMAND [ARGUMENT...]", lock_options, lock_doc, PEER_LOCK},
+    {"elect", "[-- COMMAND [ARGUMENT...]]", elect_options, elect_doc, PEER_ELECT},
+    {"leader", "", leader_options, leader_doc, 0},
+};
+
+static const struct ask *find(const char *name) {
+    for (size_t i = 0; i < sizeof asks / sizeof asks[0]; i++)
+        if (strcmp(asks[i].name, name) == 0) return &asks[i];
+    return NULL;
+}
+
+bool peer_is_asked(const char *name) { return find(name); }
+
+int peer_ask(int argc, char **argv) {
+    const struct ask *ask = find(argv[0]);
+    const struct argp argp = {ask->options, parse, ask->words, ask->doc, NULL, NULL, NULL};
+    struct joined joined = {.socket = -1};
+    struct asking asking = {.request = PEER_DEFAULTS};
+    struct peer_request *request = &asking.request;
+    char room[PEER_PATH_MAX], name[32];
+    int status = 0;
+    snprintf(name, sizeof name, "conclave peer %s", ask->name); /* in its help */
+    argv[0] = name;
+    run_split(&request->run, &argc, argv);
+    argp_parse(&argp, argc, argv, 0, NULL, &asking);
+    request->socket = peer_socket_path(request->socket, room);
+    if (!request->socket) usage_error("there is no directory for the socket; give --socket PATH");
+    if (ask->action == PEER_LOCK && !request->run.command)
+        usage_error("lock: give a command after '--'; 'conclave peer lock --help' has an example");
+    if (!ask->action && request->run.command) usage_error("leader: it runs no command");
+    if (request->run.command) status = run_check_command(&request->run);
+    if (status || !ask->action) return status ? status : leader(&asking);
+    request->action = ask->action;
+    request->joined = &joined;
+    return peer_run(request);
+}

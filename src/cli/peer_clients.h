@@ -1,0 +1,43 @@
+/* The commands that a participant serves through its socket: they stand in a queue for the lock,
+ * and hear who leads. */
+#ifndef CV_CLI_PEER_CLIENTS_H
+#define CV_CLI_PEER_CLIENTS_H
+
+#include <poll.h>
+
+#include "cli/peer.h"
+
+enum { CLIENTS_MAX = 200 };
+
+struct client {
+    int socket;
+    uint64_t place; /* in the queue; 0: it does not want the lock */
+    char line[16];
+    size_t used;
+};
+
+struct clients {
+    const struct peer_setup *setup;
+    struct peer_thread *thread;
+    int listener;
+    struct client client[CLIENTS_MAX];
+    unsigned count;
+    uint64_t places; /* that were given */
+    /* Of the process; LEAVING: it has not told yet that it has left. */
+    enum { OUTSIDE, ASKED, INSIDE, LEAVING } phase;
+    uint64_t holder;     /* its place; 0: nobody */
+    struct cv_tell role; /* in an election: what was told last */
+    bool ending;
+};
+
+/* Fills in what is waited for, and returns how many; room is for one more than CLIENTS_MAX. */
+unsigned clients_poll(const struct clients *clients, struct pollfd *files);
+/* What has come of that. */
+void clients_serve(struct clients *clients, const struct pollfd *files, unsigned count);
+/* The algorithm has told something. */
+void clients_told(struct clients *clients, const struct cv_tell *tell);
+/* No others come, and those who are there are asked to end. */
+void clients_end(struct clients *clients);
+void clients_close(struct clients *clients);
+
+#endif

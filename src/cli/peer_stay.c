@@ -1,0 +1,234 @@
+/* A participant that stays: for whoever types (conclave peer interactive), or for the commands that
+ * come to its socket (conclave peer run). */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/notify.h"
+#include "cli/cli.h"
+#include "cli/lease.h"
+#include "cli/peer_clients.h"
+
+enum { LINE_MAX_ = 64, ENDING_MS = 10000 };
+
+struct talk {
+    struct peer_request *request;
+    struct peer_thread *thread;
+    struct clients *clients; /* NULL: somebody types */
+    bool wants, inside;      /* who types */
+    char line[LINE_MAX_];
+    size_t used;
+    bool quits;
+};
+
+static void wake(void *arg) {
+    uint64_t one = 1;
+    if (write(*(int *)arg, &one, sizeof one) < 0) return; /* it is awake */
+}
+
+static void say(const char *text) {
+    puts(text);
+    fflush(stdout);
+}
+
+static void take_tells(struct talk *talk) {
+    const struct peer_setup *setup = &talk->request->setup;
+    struct cv_tell tell;
+    char text[96];
+    while (peer_thread_next(talk->thread, &tell)) {
+        char term[24] = "";
+        if (tell.term) snprintf(term, sizeof term, " in term %u", tell.term);
+        switch (tell.what) {
+        case CV_ENTERED:
+            talk->inside = true;
+            if (tell.arg)
+                snprintf(text, sizeof text, "inside, token %" PRIu64, tell.arg);
+            else
+                snprintf(text, sizeof text, "inside");
+            break;
+        case CV_LEFT:
+            talk->wants = talk->inside = false;
+            snprintf(text, sizeof text, "idle");
+            break;
+        case CV_ELECTED:
+            if (!tell.arg) tell.arg = setup->group.ids[setup->config.self];
+            snprintf(text, sizeof text, "leads%s", term);
+            break;
+        case CV_FOLLOWS:
+            snprintf(text, sizeof text, "follows %" PRIu64 "%s", tell.arg, term);
+            break;
+        case CV_LEADERLESS: snprintf(text, sizeof text, "leaderless"); break;
+        default: continue;
+        }
+        say(text);
+        if (talk->clients) clients_told(talk->clients, &tell);
+    }
+}
+
+/* "cut 2" or "heal 2": the network between this peer and another. */
+static bool take_parting(struct talk *talk, const char *line) {
+    const struct peer_setup *setup = &talk->request->setup;
+    char word[8], rest[2];
+    unsigned other;
+    if (sscanf(line, "%7s %u %1s", word, &other, rest) != 2) return false;
+    bool cut = strcmp(word, "cut") == 0;
+    if ((!cut && strcmp(word, "heal") != 0) || other == setup->config.self || !other ||
+        other > setup->group.processes)
+        return false;
+    peer_thread_part(talk->thread, other, cut);
+    return true;
+}
+
+static void take_command(struct talk *talk, const char *line) {
+    const struct peer_request *request = talk->request;
+    bool lock = request->setup.group.algorithm->problem == CV_MUTEX;
+    bool serves = request->setup.config.self <= request->setup.group.servers;
+    if (strcmp(line, "quit") == 0 || strcmp(line, "q") == 0) {
+        talk->quits = true;
+    } else if (strcmp(line, "acquire") == 0 && lock && !serves && !talk->wants) {
+        talk->wants = true;
+        say("waits");
+        peer_thread_call(talk->thread, CV_ACQUIRE);
+    } else if (strcmp(line, "release") == 0 && talk->inside) {
+        talk->inside = false;
+        peer_thread_call(talk->thread, CV_RELEASE);
+    } else if (strcmp(line, "campaign") == 0 && !lock) {
+        peer_thread_call(talk->thread, CV_CAMPAIGN);
+    } else if (*line && !take_parting(talk, line)) {
+        fprintf(stderr,
+                "conclave: '%s' is nothing that peer %u can do now; there are %s, cut N, heal N "
+                "and quit\n",
+                line, request->setup.config.self, lock ? "acquire, release" : "campaign");
+    }
+}
+
+static void read_input(struct talk *talk) {
+    char part[256];
+    ssize_t size = read(STDIN_FILENO, part, sizeof part);
+    if (size <= 0) talk->quits = true;
+    for (ssize_t i = 0; i < size && !talk->quits; i++) {
+        if (part[i] == '\n') {
+            talk->line[talk->used] = 0;
+            talk->used = 0;
+            take_command(talk, talk->line);
+        } else if (talk->used < sizeof talk->line - 1) {
+            talk->line[talk->used++] = part[i];
+        }
+    }
+}
+
+static int take_signals(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT), sigaddset(&set, SIGTERM), sigaddset(&set, SIGHUP);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (signals < 0) system_error("signals: %s", strerror(errno));
+    return signals;
+}
+
+static void open_thread(struct talk *talk, int *woken) {
+    const struct peer_setup *setup = &talk->request->setup;
+    char error[PEER_ERROR_MAX];
+    *woken = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (*woken < 0) system_error("no descriptor: %s", strerror(errno));
+    talk->thread = peer_thread_open(&setup->config, &setup->credentials, wake, woken, error);
+    if (!talk->thread) system_error("peer %u cannot start: %s", setup->config.self, error);
+}
+
+/* Returns the exit code. */
+static int close_thread(struct talk *talk, int signals, int woken) {
+    const char *failure = peer_thread_failure(talk->thread);
+    if (failure)
+        fprintf(stderr, "conclave: peer %u ends: %s\n", talk->request->setup.config.self, failure);
+    int code = failure ? exit_code(EXIT_SYSTEM) : EXIT_OK;
+    peer_thread_close(talk->thread);
+    close(woken);
+    close(signals);
+    return code;
+}
+
+static void drain(int file) {
+    char part[256];
+    while (read(file, part, sizeof part) > 0) continue;
+}
+
+int peer_interact(struct peer_request *request) {
+    struct talk talk = {.request = request};
+    const struct peer_setup *setup = &request->setup;
+    int signals = take_signals(), woken;
+    open_thread(&talk, &woken);
+    say(setup->config.self <= setup->group.servers    ? "serves"
+        : setup->group.algorithm->problem == CV_MUTEX ? "idle"
+                                                      : "leaderless");
+    struct pollfd ready[] = {{woken, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}, {signals, POLLIN, 0}};
+    while (!talk.quits && !peer_thread_failure(talk.thread)) {
+        if (poll(ready, 3, -1) < 0 && errno != EINTR) break;
+        if (ready[0].revents) drain(woken);
+        take_tells(&talk);
+        if (ready[1].revents) read_input(&talk);
+        if (ready[2].revents) talk.quits = true;
+    }
+    return close_thread(&talk, signals, woken);
+}
+
+/* ---- For commands ---- */
+
+static void take_part(struct talk *talk) {
+    const struct peer_setup *setup = &talk->request->setup;
+    const struct cv_algorithm *code = setup->group.algorithm;
+    printf("ready id=%u algorithm=%s\n", setup->config.self, code->name);
+    fflush(stdout);
+    notify_service_manager("READY=1");
+    if (code->problem != CV_ELECTION) return;
+    talk->clients->role.what = CV_LEADERLESS;
+    if (setup->config.self > setup->group.servers) peer_thread_call(talk->thread, CV_CAMPAIGN);
+}
+
+/* Who is inside is given some time to end. */
+static bool may_end(const struct clients *clients, int64_t until) {
+    bool idle = !clients->count && clients->phase == OUTSIDE;
+    return clients->ending && (idle || lease_now() >= until);
+}
+
+static void stay(struct talk *talk, int signals, int woken) {
+    struct clients *clients = talk->clients;
+    struct pollfd files[CLIENTS_MAX + 3] = {{woken, POLLIN, 0}, {signals, POLLIN, 0}};
+    int64_t until = 0;
+    while (!may_end(clients, until) && !peer_thread_failure(talk->thread)) {
+        unsigned count = clients_poll(clients, files + 2);
+        if (poll(files, count + 2, clients->ending ? 100 : -1) < 0 && errno != EINTR) break;
+        bool asked = clients->phase == ASKED;
+        clients_serve(clients, files + 2, count);
+        if (files[0].revents) drain(woken);
+        take_tells(talk);
+        if (!asked && clients->phase == ASKED) say("waits");
+        if (!files[1].revents) continue;
+        drain(signals);
+        until = clients->ending ? 0 : lease_now() + ENDING_MS;
+        clients_end(clients);
+    }
+}
+
+int peer_stay(struct peer_request *request) {
+    char room[PEER_PATH_MAX], error[PEER_ERROR_MAX];
+    const char *path = peer_socket_path(request->socket, room);
+    struct clients clients = {.setup = &request->setup};
+    struct talk talk = {.request = request, .clients = &clients};
+    int signals = take_signals(), woken;
+    signal(SIGPIPE, SIG_IGN); /* whoever reads what it prints may go */
+    if (!path) usage_error("run: there is no directory for the socket; give --socket PATH");
+    clients.listener = peer_socket_listen(path, error);
+    if (clients.listener < 0) system_error("%s", error);
+    open_thread(&talk, &woken);
+    clients.thread = talk.thread;
+    take_part(&talk);
+    stay(&talk, signals, woken);
+    clients_close(&clients);
+    unlink(path);
+    return close_thread(&talk, signals, woken);
+}
