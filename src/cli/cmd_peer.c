@@ -79,6 +79,7 @@ static const char doc[] =
     "  lock -- COMMAND     runs the command inside the critical section\n"
     "  elect -- COMMAND    runs the command while the participant leads\n"
     "  leader              says who leads\n"
+    "  state               shows the state of the participant\n"
     "  up                  starts a whole group in this terminal\n\n"
     "Each of them has a --help.  With --algorithm, --id and --peers a command is a participant of "
     "its own:\n\n"
@@ -252,7 +253,7 @@ int cmd_peer(int argc, char **argv) {
     const struct argp argp = {
         table.options,
         parse,
-        "run|lock|elect|serve|interactive [-- COMMAND [ARGUMENT...]]\nlock|elect|leader "
+        "run|lock|elect|serve|interactive [-- COMMAND [ARGUMENT...]]\nlock|elect|leader|state "
         "[OPTION...] [-- COMMAND [ARGUMENT...]]\nup [OPTION...]",
         doc,
         NULL,

@@ -4,9 +4,9 @@
  * Both sides speak in lines.  It greets with "peer ID ALGORITHM GIVES", of which the last is
  * "lock", "election" or "nothing", and passes on what the algorithm tells its application: "entered
  * TOKEN", "left", "elected ID TERM", "follows ID TERM" and "leaderless".  "ends" says that it was
- * asked to end, and waits for who is inside.  It takes "acquire", "release" and "campaign".  Who
- * acquires stands in a queue of the participant's; a connection that is closed gives back what it
- * has. */
+ * asked to end, and waits for who is inside.  It takes "acquire", "release" and "campaign", and
+ * "state", which it answers by "state JSON" now and whenever that has changed.  Who acquires stands
+ * in a queue of the participant's; a connection that is closed gives back what it has. */
 #ifndef CV_CLI_PEER_H
 #define CV_CLI_PEER_H
 
@@ -17,15 +17,18 @@ enum { PEER_PATH_MAX = 108 }; /* what the address of a socket can have */
 
 enum peer_action { PEER_LOCK = 1, PEER_ELECT, PEER_SERVE, PEER_INTERACTIVE, PEER_RUN };
 
+enum { JOINED_LINE_MAX = 16384 };
+
 /* A connection to a participant that stays. */
 struct joined {
     int socket; /* -1: it is closed */
     uint32_t id;
     char algorithm[64], gives[16];
-    char text[256]; /* that was read and not taken yet */
+    char text[JOINED_LINE_MAX]; /* that was read and not taken yet */
     size_t used;
     bool ends;
     char why[128]; /* it is lost */
+    char *state;   /* the last that it has told of itself, JSON; NULL: nothing, or it was taken */
 };
 
 struct peer_request {
@@ -51,7 +54,8 @@ struct peer_request {
 int peer_run(struct peer_request *request);
 int peer_interact(struct peer_request *request);
 int peer_stay(struct peer_request *request);
-/* conclave peer lock, elect and leader, by a participant that stays; argv[0] is one of them. */
+/* conclave peer lock, elect, leader and state, by a participant that stays; argv[0] is one of them.
+ */
 bool peer_is_asked(const char *name);
 int peer_ask(int argc, char **argv);
 int peer_up(int argc, char **argv); /* conclave peer up */
@@ -71,7 +75,9 @@ int joined_open(struct joined *joined, const char *path);
 /* From now on the commands of this process have it open as well, where scripts open nothing. */
 void joined_let_inherit(struct joined *joined);
 void joined_call(struct joined *joined, uint32_t what);
-/* The next thing that was told; false: there is none now.  See also `ends`. */
+void joined_watch(struct joined *joined); /* asks for its state */
+/* The next thing that was told; false: there is none now.  See also `ends` and `state`.
+ */
 bool joined_next(struct joined *joined, struct cv_tell *tell);
 /* Why it cannot be asked any more; NULL: it can. */
 const char *joined_failure(struct joined *joined);

@@ -1,13 +1,22 @@
-/* conclave peer lock, elect and leader: what a participant that stays is asked for. */
+/* conclave peer lock, elect, leader and state: what a participant that stays is asked for. */
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <poll.h>
 #include <stdlib.h>
 
 #include "cli/cli.h"
 #include "cli/peer.h"
 
-enum { KEY_SOCKET = 256, KEY_GRACE, KEY_TIMES, KEY_ON_LEADER, KEY_ON_FOLLOWER, KEY_WATCH };
+enum {
+    KEY_SOCKET = 256,
+    KEY_GRACE,
+    KEY_TIMES,
+    KEY_ON_LEADER,
+    KEY_ON_FOLLOWER,
+    KEY_WATCH,
+    KEY_JSON
+};
 
 #define OPTION_SOCKET                                                                              \
     {                                                                                              \
@@ -84,9 +93,26 @@ static const char leader_doc[] =
     "Exit status: 0 somebody leads; 1 nobody does; 64 wrong usage; 69 no participant, or it has "
     "ended; 71 the system failed; 77 not allowed.\n";
 
+static const struct argp_option state_options[] = {
+    {"watch", KEY_WATCH, NULL, 0, "Go on, and print a line for each change", 1},
+    {"json", KEY_JSON, NULL, 0, "JSON instead of text", 1},
+    OPTION_SOCKET,
+    {0}};
+static const char state_doc[] =
+    "Prints the state of the participant on this machine ('conclave peer run').\v"
+    "The line has what it does, how many commands here want the lock (with the one that has it), "
+    "what the algorithm shows of its own state, as in a trace, and which peers it is connected "
+    "with and suspects to be down.  JSON: {id, algorithm, processes, state, token, leader, term, "
+    "queue, fields, connected: [...], suspected: [...]}.\n\n"
+    "Examples:\n"
+    "  conclave peer state\n"
+    "  conclave peer state --watch --json | jq .queue\n\n"
+    "Exit status: 0; 64 wrong usage; 69 no participant, or it has ended; 71 the system failed; 77 "
+    "not allowed.\n";
+
 struct asking {
     struct peer_request request;
-    bool watch;
+    bool watch, json;
 };
 
 static int parse(int key, char *text, struct argp_state *state) {
@@ -102,6 +128,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     case KEY_ON_LEADER: request->on_leader = text; break;
     case KEY_ON_FOLLOWER: request->on_follower = text; break;
     case KEY_WATCH: asking->watch = true; break;
+    case KEY_JSON: asking->json = true; break;
     case ARGP_KEY_ARG: usage_error("'%s' is too much; a command comes after '--'", text); break;
     default: return ARGP_ERR_UNKNOWN;
     }
@@ -109,6 +136,14 @@ static int parse(int key, char *text, struct argp_state *state) {
 }
 
 /* ---- leader ---- */
+
+/* 0, or the exit code after one line. */
+static int ended(struct joined *joined) {
+    const char *failure = joined_failure(joined);
+    if (!failure && !joined->ends) return 0;
+    return remote_say(EXIT_NO_SERVER, "peer %u: %s", joined->id,
+                      failure ? failure : "the participant ends");
+}
 
 static int leader(struct asking *asking) {
     struct joined joined;
@@ -124,15 +159,64 @@ static int leader(struct asking *asking) {
             if (tell.what == CV_LEADERLESS && asking->watch) puts("");
             fflush(stdout);
         }
-        const char *failure = joined_failure(&joined);
-        if (failure || joined.ends)
-            code = remote_say(EXIT_NO_SERVER, "peer %u: %s", joined.id,
-                              failure ? failure : "the participant ends");
-        else if (asking->watch || !tell.what)
-            poll(&file, 1, -1);
+        if (asking->watch || !tell.what) code = ended(&joined);
+        if (!code && (asking->watch || !tell.what)) poll(&file, 1, -1);
     }
     joined_close(&joined);
     return code ? code : tell.what == CV_LEADERLESS ? EXIT_CONFLICT : EXIT_OK;
+}
+
+/* ---- state ---- */
+
+static void print_pids(const char *name, const json_t *list) {
+    printf("; %s", name);
+    for (size_t i = 0; i < json_array_size(list); i++)
+        printf(" %d", (int)json_integer_value(json_array_get(list, i)));
+    if (!json_array_size(list)) printf(" none");
+}
+
+static void print_state(const char *text) {
+    json_t *state = json_loads(text, 0, NULL);
+    if (!state) return;
+    const json_t *leader = json_object_get(state, "leader"), *term = json_object_get(state, "term"),
+                 *token = json_object_get(state, "token");
+    int queue = (int)json_integer_value(json_object_get(state, "queue"));
+    const char *fields = json_string_value(json_object_get(state, "fields"));
+    char shown[2048];
+    printf("peer %d %s", (int)json_integer_value(json_object_get(state, "id")),
+           json_string_value(json_object_get(state, "state")));
+    if (leader) printf(" %" JSON_INTEGER_FORMAT, json_integer_value(leader));
+    if (json_integer_value(term))
+        printf(" in term %" JSON_INTEGER_FORMAT, json_integer_value(term));
+    if (token) printf(", token %" JSON_INTEGER_FORMAT, json_integer_value(token));
+    if (queue) printf("; %d of this machine", queue);
+    if (fields && *fields) printf("; %s", remote_name(shown, sizeof shown, fields));
+    print_pids("connected with", json_object_get(state, "connected"));
+    print_pids("suspects", json_object_get(state, "suspected"));
+    putchar('\n');
+    json_decref(state);
+}
+
+static int state(struct asking *asking) {
+    struct joined joined;
+    struct cv_tell tell;
+    bool shown = false;
+    int code = joined_open(&joined, asking->request.socket);
+    if (!code) joined_watch(&joined);
+    while (!code && (asking->watch || !shown)) {
+        struct pollfd file = {joined.socket, POLLIN, 0};
+        poll(&file, 1, -1);
+        while (joined_next(&joined, &tell)) continue;
+        if (joined.state && asking->json) puts(joined.state);
+        if (joined.state && !asking->json) print_state(joined.state);
+        fflush(stdout);
+        shown |= joined.state != NULL;
+        free(joined.state);
+        joined.state = NULL;
+        if (asking->watch || !shown) code = ended(&joined);
+    }
+    joined_close(&joined);
+    return code;
 }
 
 /* ---- All of them ---- */
@@ -141,11 +225,13 @@ static const struct ask {
     const char *name, *words;
     const struct argp_option *options;
     const char *doc;
-    int action; /* 0: leader */
+    int action; /* 0: none that runs a command, but this: */
+    int (*print)(struct asking *asking);
 } asks[] = {
-    {"lock", "-- COMMAND [ARGUMENT...]", lock_options, lock_doc, PEER_LOCK},
-    {"elect", "[-- COMMAND [ARGUMENT...]]", elect_options, elect_doc, PEER_ELECT},
-    {"leader", "", leader_options, leader_doc, 0},
+    {"lock", "-- COMMAND [ARGUMENT...]", lock_options, lock_doc, PEER_LOCK, NULL},
+    {"elect", "[-- COMMAND [ARGUMENT...]]", elect_options, elect_doc, PEER_ELECT, NULL},
+    {"leader", "", leader_options, leader_doc, 0, leader},
+    {"state", "", state_options, state_doc, 0, state},
 };
 
 static const struct ask *find(const char *name) {
@@ -172,9 +258,9 @@ int peer_ask(int argc, char **argv) {
     if (!request->socket) usage_error("there is no directory for the socket; give --socket PATH");
     if (ask->action == PEER_LOCK && !request->run.command)
         usage_error("lock: give a command after '--'; 'conclave peer lock --help' has an example");
-    if (!ask->action && request->run.command) usage_error("leader: it runs no command");
+    if (ask->print && request->run.command) usage_error("%s: it runs no command", ask->name);
     if (request->run.command) status = run_check_command(&request->run);
-    if (status || !ask->action) return status ? status : leader(&asking);
+    if (status || ask->print) return status ? status : ask->print(&asking);
     request->action = ask->action;
     request->joined = &joined;
     return peer_run(request);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -82,6 +83,8 @@ static bool take_line(struct clients *clients, struct client *client) {
         leave(clients);
     } else if (strcmp(client->line, "campaign") == 0 && elects) {
         peer_thread_call(clients->thread, CV_CAMPAIGN);
+    } else if (strcmp(client->line, "state") == 0) {
+        client->watches = client->behind = true;
     } else {
         return false;
     }
@@ -158,6 +161,33 @@ void clients_told(struct clients *clients, const struct cv_tell *told) {
         if (!tell(&clients->client[i], told)) drop(clients, &clients->client[i]);
 }
 
+unsigned clients_queue(const struct clients *clients) {
+    unsigned count = 0;
+    for (unsigned i = 0; i < clients->count; i++) count += clients->client[i].place != 0;
+    return count;
+}
+
+bool clients_watch(const struct clients *clients) {
+    bool any = false;
+    for (unsigned i = 0; i < clients->count; i++) any |= clients->client[i].watches;
+    return any;
+}
+
+void clients_show(struct clients *clients, const char *state) {
+    bool same = clients->state && strcmp(clients->state, state) == 0;
+    if (!same) {
+        free(clients->state);
+        clients->state = strdup(state);
+        cv_assert(clients->state);
+    }
+    for (unsigned i = clients->count; i-- > 0;) {
+        struct client *client = &clients->client[i];
+        if (!client->watches || (same && !client->behind)) continue;
+        client->behind = false;
+        if (!say(client, state)) drop(clients, client);
+    }
+}
+
 void clients_end(struct clients *clients) {
     clients->ending = true;
     if (clients->listener >= 0) close(clients->listener);
@@ -170,4 +200,5 @@ void clients_end(struct clients *clients) {
 void clients_close(struct clients *clients) {
     for (unsigned i = 0; i < clients->count; i++) close(clients->client[i].socket);
     if (clients->listener >= 0) close(clients->listener);
+    free(clients->state);
 }

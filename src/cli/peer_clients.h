@@ -11,7 +11,8 @@ enum { CLIENTS_MAX = 200 };
 
 struct client {
     int socket;
-    uint64_t place; /* in the queue; 0: it does not want the lock */
+    uint64_t place;       /* in the queue; 0: it does not want the lock */
+    bool watches, behind; /* the state; it has not got the latest */
     char line[16];
     size_t used;
 };
@@ -27,15 +28,22 @@ struct clients {
     enum { OUTSIDE, ASKED, INSIDE, LEAVING } phase;
     uint64_t holder;     /* its place; 0: nobody */
     struct cv_tell role; /* in an election: what was told last */
+    char *state;         /* that was told last to those who watch; NULL: none */
     bool ending;
 };
 
 /* Fills in what is waited for, and returns how many; room is for one more than CLIENTS_MAX. */
 unsigned clients_poll(const struct clients *clients, struct pollfd *files);
+/* How many want the lock, who holds it included. */
+unsigned clients_queue(const struct clients *clients);
+/* Whether somebody watches the state of the participant. */
+bool clients_watch(const struct clients *clients);
 /* What has come of that. */
 void clients_serve(struct clients *clients, const struct pollfd *files, unsigned count);
 /* The algorithm has told something. */
 void clients_told(struct clients *clients, const struct cv_tell *tell);
+/* The state now, as JSON in a line that ends; for those who watch, if it is not what they know. */
+void clients_show(struct clients *clients, const char *state);
 /* No others come, and those who are there are asked to end. */
 void clients_end(struct clients *clients);
 void clients_close(struct clients *clients);

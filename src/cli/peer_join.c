@@ -148,6 +148,10 @@ bool joined_next(struct joined *joined, struct cv_tell *tell) {
     while (take_line(joined, line)) {
         if (tell_read(line, tell)) return true;
         joined->ends |= strcmp(line, "ends") == 0;
+        if (strncmp(line, "state ", 6) != 0) continue;
+        free(joined->state);
+        joined->state = strdup(line + 6);
+        cv_assert(joined->state);
     }
     return false;
 }
@@ -160,6 +164,11 @@ const char *joined_failure(struct joined *joined) {
 void joined_call(struct joined *joined, uint32_t what) {
     const char *text = calls[what];
     if (send(joined->socket, text, strlen(text), MSG_NOSIGNAL) < 0) fill(joined);
+}
+
+void joined_watch(struct joined *joined) {
+    static const char text[] = "state\n";
+    if (send(joined->socket, text, sizeof text - 1, MSG_NOSIGNAL) < 0) fill(joined);
 }
 
 static int greet(struct joined *joined) {
@@ -209,4 +218,6 @@ void joined_let_inherit(struct joined *joined) {
 void joined_close(struct joined *joined) {
     if (joined->socket >= 0) close(joined->socket);
     joined->socket = -1;
+    free(joined->state);
+    joined->state = NULL;
 }

@@ -2,8 +2,10 @@
  * come to its socket (conclave peer run). */
 #include <errno.h>
 #include <inttypes.h>
+#include <jansson.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -12,14 +14,16 @@
 #include "cli/cli.h"
 #include "cli/lease.h"
 #include "cli/peer_clients.h"
+#include "process/roster.h"
 
-enum { LINE_MAX_ = 64, ENDING_MS = 10000 };
+enum { LINE_MAX_ = 64, ENDING_MS = 10000, SHOW_MS = 200, FIELDS_MAX = 1024 };
 
 struct talk {
     struct peer_request *request;
     struct peer_thread *thread;
     struct clients *clients; /* NULL: somebody types */
     bool wants, inside;      /* who types */
+    uint64_t token;          /* of the last stay */
     char line[LINE_MAX_];
     size_t used;
     bool quits;
@@ -45,6 +49,7 @@ static void take_tells(struct talk *talk) {
         switch (tell.what) {
         case CV_ENTERED:
             talk->inside = true;
+            talk->token = tell.arg;
             if (tell.arg)
                 snprintf(text, sizeof text, "inside, token %" PRIu64, tell.arg);
             else
@@ -189,6 +194,67 @@ static void take_part(struct talk *talk) {
     if (setup->config.self > setup->group.servers) peer_thread_call(talk->thread, CV_CAMPAIGN);
 }
 
+static const char *state_word(const struct talk *talk) {
+    static const char *const of_lock[] = {"idle", "waits", "inside", "leaves"};
+    const struct peer_setup *setup = &talk->request->setup;
+    if (setup->config.self <= setup->group.servers) return "serves";
+    if (setup->group.algorithm->problem == CV_MUTEX) return of_lock[talk->clients->phase];
+    uint32_t role = talk->clients->role.what;
+    return role == CV_ELECTED ? "leads" : role == CV_FOLLOWS ? "follows" : "leaderless";
+}
+
+static json_t *pids(const struct peer_view *view, uint32_t processes, uint8_t bit) {
+    json_t *list = json_array();
+    for (cv_pid p = 1; p <= processes; p++)
+        if (view->other[p] & bit) json_array_append_new(list, json_integer(p));
+    return list;
+}
+
+/* What a trace would show of it. */
+static char *fields_of(const struct group *group, const struct peer_view *view,
+                       char text[FIELDS_MAX]) {
+    struct roster roster = {.processes = group->processes}; /* by number, coordinators as well */
+    *text = 0;
+    record_print(text, FIELDS_MAX, group->algorithm->state, view->state, view->rows, view->first,
+                 CV_SHOWN, &roster);
+    return text;
+}
+
+static json_t *describe(const struct talk *talk, const struct peer_view *view) {
+    const struct group *group = &talk->request->setup.group;
+    const struct clients *clients = talk->clients;
+    char fields[FIELDS_MAX];
+    json_t *state = json_object();
+    json_object_set_new(state, "id", json_integer(talk->request->setup.config.self));
+    json_object_set_new(state, "algorithm", json_string(group->algorithm->name));
+    json_object_set_new(state, "processes", json_integer(group->processes));
+    json_object_set_new(state, "state", json_string(state_word(talk)));
+    if (clients->phase == INSIDE && talk->token)
+        json_object_set_new(state, "token", json_integer((json_int_t)talk->token));
+    if (clients->role.what == CV_ELECTED || clients->role.what == CV_FOLLOWS) {
+        json_object_set_new(state, "leader", json_integer((json_int_t)clients->role.arg));
+        json_object_set_new(state, "term", json_integer(clients->role.term));
+    }
+    json_object_set_new(state, "queue", json_integer(clients_queue(clients)));
+    json_object_set_new(state, "fields", remote_json_name(fields_of(group, view, fields)));
+    json_object_set_new(state, "connected", pids(view, group->processes, PEER_CONNECTED));
+    json_object_set_new(state, "suspected", pids(view, group->processes, PEER_SUSPECTED));
+    return state;
+}
+
+static void show(struct talk *talk) {
+    struct peer_view view;
+    peer_thread_view(talk->thread, &view);
+    json_t *state = describe(talk, &view);
+    char *text = json_dumps(state, JSON_COMPACT), *line;
+    if (!text || asprintf(&line, "state %s\n", text) < 0) system_error("out of memory");
+    clients_show(talk->clients, line);
+    free(line);
+    free(text);
+    json_decref(state);
+    free(view.state);
+}
+
 /* Who is inside is given some time to end. */
 static bool may_end(const struct clients *clients, int64_t until) {
     bool idle = !clients->count && clients->phase == OUTSIDE;
@@ -201,12 +267,14 @@ static void stay(struct talk *talk, int signals, int woken) {
     int64_t until = 0;
     while (!may_end(clients, until) && !peer_thread_failure(talk->thread)) {
         unsigned count = clients_poll(clients, files + 2);
-        if (poll(files, count + 2, clients->ending ? 100 : -1) < 0 && errno != EINTR) break;
+        int most = clients->ending || clients_watch(clients) ? SHOW_MS : -1;
+        if (poll(files, count + 2, most) < 0 && errno != EINTR) break;
         bool asked = clients->phase == ASKED;
         clients_serve(clients, files + 2, count);
         if (files[0].revents) drain(woken);
         take_tells(talk);
         if (!asked && clients->phase == ASKED) say("waits");
+        if (clients_watch(clients)) show(talk);
         if (!files[1].revents) continue;
         drain(signals);
         until = clients->ending ? 0 : lease_now() + ENDING_MS;

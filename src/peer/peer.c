@@ -309,6 +309,21 @@ void peer_close(struct peer *peer) {
 
 uint64_t peer_messages(const struct peer *peer) { return peer->messages; }
 
+void peer_look(const struct peer *peer, struct peer_view *view) {
+    const struct machine *machine = &peer->machine[ALGORITHM];
+    const struct group *group = peer->group;
+    *view = (struct peer_view){.state = malloc(machine->size),
+                               .rows = machine->layout.rows,
+                               .first = machine->layout.first};
+    cv_assert(view->state);
+    memcpy(view->state, machine->state, machine->size);
+    for (cv_pid p = 1; p <= group->processes; p++) {
+        const struct other *other = &peer->other[p];
+        if (other->up && other->here) view->other[p] |= PEER_CONNECTED;
+        if (other->suspected) view->other[p] |= PEER_SUSPECTED;
+    }
+}
+
 bool peer_is_local(const struct group *group) {
     for (cv_pid p = 1; p <= group->processes; p++) {
         struct sockaddr_storage address;

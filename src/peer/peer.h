@@ -50,6 +50,15 @@ void peer_done(struct peer *peer, bool stays);
 void peer_part(struct peer *peer, cv_pid p, bool cut);
 /* How many messages of other processes it has taken. */
 uint64_t peer_messages(const struct peer *peer);
+/* What can be seen of it from outside. */
+enum { PEER_CONNECTED = 1, PEER_SUSPECTED = 2 };
+struct peer_view {
+    void *state; /* a copy, which the caller frees */
+    uint32_t rows;
+    cv_pid first;                           /* the first row is about that process */
+    uint8_t other[GROUP_PROCESSES_MAX + 1]; /* by pid: whether both links are up, and so on */
+};
+void peer_look(const struct peer *peer, struct peer_view *view);
 /* Sends what was written since; at the end of each iteration of the loop that is done anyway. */
 void peer_flush(struct peer *peer);
 /* Ends its links; the memory is freed while the loop runs on. */

@@ -20,6 +20,7 @@ enum {
     WISH_STAY = UINT32_MAX - 1,
     WISH_CLOSE = UINT32_MAX - 2,
     WISH_LOOK = UINT32_MAX - 3,
+    WISH_VIEW = UINT32_MAX - 4,
 };
 
 struct peer_thread {
@@ -35,6 +36,8 @@ struct peer_thread {
     size_t wish_count, wish_room;
     struct cv_tell *tells;
     size_t tell_count, tell_room;
+    struct peer_view *view; /* somebody waits for it; NULL: nobody */
+    pthread_cond_t viewed;
     bool over;
     char failure[PEER_ERROR_MAX];
 };
@@ -77,6 +80,13 @@ static void grant(struct peer_thread *t, uint32_t wish) {
         uv_close((uv_handle_t *)&t->asked, NULL);
         break;
     case WISH_LOOK: t->wake(t->arg); break;
+    case WISH_VIEW:
+        pthread_mutex_lock(&t->mutex);
+        peer_look(t->peer, t->view);
+        t->view = NULL;
+        pthread_cond_signal(&t->viewed);
+        pthread_mutex_unlock(&t->mutex);
+        break;
     default:
         if (wish & (WISH_CUT | WISH_MEND))
             peer_part(t->peer, wish & ~(uint32_t)(WISH_CUT | WISH_MEND), wish & WISH_CUT);
@@ -140,6 +150,7 @@ bool peer_thread_is_own(const struct peer_thread *t) {
 static void free_all(struct peer_thread *t) {
     if (t->tls) tls_close(t->tls);
     pthread_mutex_destroy(&t->mutex);
+    pthread_cond_destroy(&t->viewed);
     free(t->tells);
     free(t->wishes);
     free(t);
@@ -222,6 +233,7 @@ struct peer_thread *peer_thread_open(const struct peer_config *config,
     cv_assert(t);
     t->wake = wake, t->arg = arg;
     pthread_mutex_init(&t->mutex, NULL);
+    pthread_cond_init(&t->viewed, NULL);
     if (open_credentials(t, credentials, error)) {
         int failed = net_open(&t->loop);
         if (failed) snprintf(error, PEER_ERROR_MAX, "%s", uv_strerror(failed));
@@ -238,6 +250,16 @@ void peer_thread_part(struct peer_thread *t, cv_pid p, bool cut) {
 void peer_thread_done(struct peer_thread *t, bool stays) { wish(t, stays ? WISH_STAY : WISH_DONE); }
 
 void peer_thread_look(struct peer_thread *t) { wish(t, WISH_LOOK); }
+
+void peer_thread_view(struct peer_thread *t, struct peer_view *view) {
+    pthread_mutex_lock(&t->mutex);
+    t->view = view;
+    pthread_mutex_unlock(&t->mutex);
+    wish(t, WISH_VIEW);
+    pthread_mutex_lock(&t->mutex);
+    while (t->view) pthread_cond_wait(&t->viewed, &t->mutex);
+    pthread_mutex_unlock(&t->mutex);
+}
 
 bool peer_thread_next(struct peer_thread *t, struct cv_tell *tell) {
     pthread_mutex_lock(&t->mutex);

@@ -24,6 +24,8 @@ void peer_thread_part(struct peer_thread *thread, cv_pid p, bool cut);
 void peer_thread_done(struct peer_thread *thread, bool stays);
 /* Has `wake` called from the thread. */
 void peer_thread_look(struct peer_thread *thread);
+/* What can be seen of the peer now: waits until its thread has looked. */
+void peer_thread_view(struct peer_thread *thread, struct peer_view *view);
 /* Takes the next thing that the application was told; false: there is none now. */
 bool peer_thread_next(struct peer_thread *thread, struct cv_tell *tell);
 /* Everybody is done. */

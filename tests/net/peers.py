@@ -598,6 +598,38 @@ def participants_end(directory):
     group.stop()
 
 
+def states_are_shown(directory):
+    """What a participant does, what the algorithm shows of itself, and whom it reaches."""
+    group = Staying(directory, "ricart-agrawala")
+    watching = group.start_asking(1, "state", "--watch", "--json")
+
+    def await_state(**wanted):
+        """Those that come until one is as wanted."""
+        while line := watching.stdout.readline():
+            told = json.loads(line)
+            if all(told[key] == value for key, value in wanted.items()):
+                return told
+        raise AssertionError(f"no state was {wanted}: {watching.stderr.read()}")
+    told = await_state(state="idle", queue=0, connected=[2, 3], suspected=[])
+    assert (told["id"], told["algorithm"], told["processes"]) == (1, "ricart-agrawala", 3), told
+    holder = group.start_asking(1, "lock", "--", *INSIDE)
+    group.await_inside()
+    assert "token" not in await_state(state="inside", queue=1)
+    waiter = group.start_asking(2, "lock", "--", "true")
+    eventually(lambda: "waits" in group.ask(2, "state")[1], "the other participant says that it waits")
+    assert "p2" in await_state(state="inside", fields=json.loads(group.ask(1, "state", "--json")[1])["fields"])["fields"]
+    code, said, _ = group.ask(1, "state")
+    assert code == 0 and said.startswith("peer 1 inside; 1 of this machine; ") and "connected with 2 3; suspects none" in said, said
+    holder.terminate()
+    assert holder.wait(TIMEOUT_S) == 128 + signal.SIGTERM and waiter.wait(TIMEOUT_S) == 0
+    await_state(state="idle", queue=0)
+    group.kill(3)
+    await_state(connected=[2])
+    group.running.pop(1).terminate()
+    assert watching.wait(TIMEOUT_S) == 69
+    group.stop()
+
+
 def leaders_are_asked_for(directory):
     """Each participant says who leads; commands run on changes, and while it leads."""
     group = Staying(directory, "bully")
@@ -830,5 +862,6 @@ if __name__ == "__main__":
           one_of_each, elections_without_ids, restarted_with_what_it_kept, records_are_replayed,
           two_inside_are_seen, restarted_in_between, restarted_with_amnesia, again_and_again,
           programs, elected_coordinator, many, staying, killed_inside, commands_come_and_go,
-          nobody_enters_beside_what_is_left, participants_end, leaders_are_asked_for, up, up_ends_at_once, up_elects, up_cuts,
+          nobody_enters_beside_what_is_left, participants_end, states_are_shown,
+          leaders_are_asked_for, up, up_ends_at_once, up_elects, up_cuts,
           up_in_a_terminal, strangers, wrong_use])
