@@ -147,24 +147,24 @@ int run_check_command(const struct run *run) {
     return code ? remote_say(code, "%s: it cannot be executed; nothing was run", name) : 0;
 }
 
+static void add_variable(struct run *run, char *entry) {
+    run->environment = grown(run->environment, &run->room, run->variables + 2, sizeof(char *));
+    run->environment[run->variables++] = entry;
+    run->environment[run->variables] = NULL;
+}
+
 void run_export(struct run *run, const char *name, const char *value) {
     size_t size = strlen(name);
     char *entry;
     if (!run->environment)
-        for (char **from = environ; *from; from++) {
-            run->environment =
-                grown(run->environment, &run->room, run->variables + 2, sizeof(char *));
-            run->environment[run->variables++] = *from;
-        }
+        for (char **from = environ; *from; from++) add_variable(run, *from);
     if (asprintf(&entry, "%s=%s", name, value) < 0) system_error("out of memory");
     for (size_t i = 0; i < run->variables; i++)
         if (strncmp(run->environment[i], entry, size + 1) == 0) {
             run->environment[i] = entry;
             return;
         }
-    run->environment = grown(run->environment, &run->room, run->variables + 2, sizeof(char *));
-    run->environment[run->variables++] = entry;
-    run->environment[run->variables] = NULL;
+    add_variable(run, entry);
 }
 
 /* ---- The session ---- */

@@ -95,7 +95,8 @@ class Site:
         self.environment = self.surroundings()
 
     def surroundings(self):
-        return {**os.environ, "CONCLAVE_SERVER": self.server.address}
+        # Memory that nobody has written is not empty by chance.
+        return {**os.environ, "CONCLAVE_SERVER": self.server.address, "MALLOC_PERTURB_": "165"}
 
     def __enter__(self):
         return self
