@@ -166,6 +166,7 @@ enum cv_event_type {
     CV_CHOICE,  /* arg: the answer to cv_choose */
     CV_DOWN,    /* arg: a process that the failure detector suspects */
     CV_UP,      /* arg: one that it trusts again */
+    CV_HAND_ON, /* it is about to end, and wants nothing; arg: a process that stays */
 };
 
 /* What the application asks for, and what the algorithm tells it. */
@@ -257,6 +258,7 @@ enum {
     CV_SYMMETRIC = 32,      /* treats processes of one role alike */
     CV_UNBOUNDED = 64,      /* its state grows without bound even though nobody enters */
     CV_DRAWS = 128,         /* draws lots, and ends with probability 1, not in every run */
+    CV_HANDS_ON = 256,      /* at CV_HAND_ON it gives away what the others need of it */
     CV_FROM_FILE = 32768,   /* set by the program: its effects are checked, step by step */
 };
 

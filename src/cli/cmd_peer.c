@@ -93,8 +93,10 @@ static const char doc[] =
     "CONCLAVE_TOKEN (a fencing token that grows, if the algorithm has one); --on-leader and "
     "--on-follower get CONCLAVE_LEADER (its id), CONCLAVE_TERM and CONCLAVE_STATE.\n\n"
     "The list of peers has a line for each: its number (1, 2, 3, ...), its address, and, if it "
-    "matters, id=N and weight=N.  A network that is neither complete nor a ring has a line 'edges "
-    "1-2 2-3 ...' as well.  Peers of another algorithm, with other options or another list are "
+    "matters, id=N and weight=N.  For a network that is neither complete nor a ring it has "
+    "edges=N,N "
+    "too, the numbers of neighbours, or there is a line 'edges 1-2 2-3 ...'.  Peers of another "
+    "algorithm, with other options or another list are "
     "refused.  A list of three:\n\n"
     "  1 127.0.0.1:7101\n"
     "  2 127.0.0.1:7102\n"
@@ -137,7 +139,8 @@ static void set_action(struct peer_request *request, const char *text) {
     if (request->action) usage_error("one of run, lock, elect and serve, not '%s' as well", text);
     for (int i = 0; i < 5; i++)
         if (strcmp(text, names[i]) == 0) request->action = PEER_LOCK + i;
-    if (!request->action) usage_error("'%s' is not run, lock, elect, serve or interactive", text);
+    if (!request->action)
+        usage_error("'%s' is not run, lock, elect, leader, state, up, serve or interactive", text);
 }
 
 static void set_level(const char *text) {

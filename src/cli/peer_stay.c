@@ -17,6 +17,7 @@
 #include "process/roster.h"
 
 enum { LINE_MAX_ = 64, ENDING_MS = 10000, SHOW_MS = 200, FIELDS_MAX = 1024 };
+enum { FAREWELL_MS = 2000, FAREWELL_STEP_MS = 5 };
 
 struct talk {
     struct peer_request *request;
@@ -145,8 +146,28 @@ static void open_thread(struct talk *talk, int *woken) {
     if (!talk->thread) system_error("peer %u cannot start: %s", setup->config.self, error);
 }
 
+static bool all_have_it(struct talk *talk) {
+    struct peer_view view;
+    bool all = true;
+    peer_thread_view(talk->thread, &view);
+    for (cv_pid p = 1; p <= talk->request->setup.group.processes; p++)
+        all &= !(view.other[p] & PEER_BEHIND);
+    free(view.state);
+    return all;
+}
+
+/* The others get what it held and what it has said.  Those that do not answer are not waited for.
+ */
+static void bid_farewell(struct talk *talk) {
+    int64_t until = lease_now() + FAREWELL_MS;
+    do peer_thread_hand_on(talk->thread);
+    while (!peer_thread_failure(talk->thread) && !all_have_it(talk) && lease_now() < until &&
+           poll(NULL, 0, FAREWELL_STEP_MS) == 0);
+}
+
 /* Returns the exit code. */
 static int close_thread(struct talk *talk, int signals, int woken) {
+    bid_farewell(talk);
     const char *failure = peer_thread_failure(talk->thread);
     if (failure)
         fprintf(stderr, "conclave: peer %u ends: %s\n", talk->request->setup.config.self, failure);

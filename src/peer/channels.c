@@ -306,6 +306,7 @@ static void other_came(void *owner, uint64_t id, bool here, uint64_t incarnation
     if (channel_meet(&other->channel, incarnation)) {
         logger_info("a peer has restarted", LOGGER_UINT("peer", id));
         other->cut_off = other->done = other->knows_us_done = false;
+        other->awaited = 0;
         if (!other->suspected) { /* else it is trusted again by its heartbeat */
             peer_suspect(peer, p, true);
             peer_suspect(peer, p, false);

@@ -41,12 +41,14 @@ void group_free(struct group *group) {
 struct reading {
     struct group *group;
     const char *name; /* of the file */
-    unsigned line;
+    unsigned line;    /* 0: all have been read */
     char *error;
 };
 
 static int fail(const struct reading *r, const char *why, const char *word) {
-    snprintf(r->error, GROUP_ERROR_MAX, "%.120s, line %u: %s%.80s", r->name, r->line, why, word);
+    char line[24] = "";
+    if (r->line) snprintf(line, sizeof line, ", line %u", r->line);
+    snprintf(r->error, GROUP_ERROR_MAX, "%.120s%s: %s%.80s", r->name, line, why, word);
     return -1;
 }
 
@@ -65,10 +67,34 @@ static int read_address(const struct reading *r, const char *text, struct group_
     return 0;
 }
 
-static int read_attribute(const struct reading *r, const char *word, cv_pid p) {
-    static const char *const wanted = "expected id=N or weight=N, found ";
+/* Whether there are such processes is looked at when all have been read. */
+static int add_edge(const struct reading *r, uint64_t a, uint64_t b, const char *word) {
+    struct group *group = r->group;
+    if (!a || !b || a > GROUP_PROCESSES_MAX || b > GROUP_PROCESSES_MAX || a == b)
+        return fail(r, "an edge joins two processes, which is not said by ", word);
+    if (group->edge_count == EDGES_MAX) return fail(r, "there are too many edges", "");
+    group->edges[group->edge_count][0] = (cv_pid)a;
+    group->edges[group->edge_count++][1] = (cv_pid)b;
+    return 0;
+}
+
+/* The neighbours of a process, such as 2,3. */
+static int read_neighbours(const struct reading *r, char *list, cv_pid p) {
+    char *rest;
+    uint64_t other;
+    for (char *word = strtok_r(list, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        if (parse_u64(word, &other) != 0)
+            return fail(r, "expected processes such as edges=2,3, found ", word);
+        if (add_edge(r, p, other, word) != 0) return -1;
+    }
+    return 0;
+}
+
+static int read_attribute(const struct reading *r, char *word, cv_pid p) {
+    static const char *const wanted = "expected id=N, weight=N or edges=N,N, found ";
     const char *equals = strchr(word, '=');
     uint64_t value;
+    if (strncmp(word, "edges=", 6) == 0) return read_neighbours(r, word + 6, p);
     if (!equals || parse_u64(equals + 1, &value) != 0) return fail(r, wanted, word);
     if (strncmp(word, "id=", 3) == 0 && value) return r->group->ids[p] = value, 0;
     if (strncmp(word, "weight=", 7) == 0) return r->group->weights[p] = value, 0;
@@ -81,30 +107,26 @@ static int read_member(const struct reading *r, const char *pid, char **rest) {
     if (parse_u64(pid, &p) != 0) return fail(r, "expected a pid or edges, found ", pid);
     if (p != group->processes + 1) return fail(r, "pids are 1, 2, 3, ... in order, not ", pid);
     if (p > GROUP_PROCESSES_MAX) return fail(r, "there are too many processes", "");
-    const char *address = strtok_r(NULL, " \t", rest), *word;
+    const char *address = strtok_r(NULL, " \t", rest);
     if (!address) return fail(r, "the address is missing", "");
     group->processes = (uint32_t)p;
     group->ids[p] = p;
     group->weights[p] = 1;
     if (read_address(r, address, &group->member[p]) != 0) return -1;
-    while ((word = strtok_r(NULL, " \t", rest)))
+    for (char *word; (word = strtok_r(NULL, " \t", rest));)
         if (read_attribute(r, word, (cv_pid)p) != 0) return -1;
     return 0;
 }
 
 static int read_edges(const struct reading *r, char **rest) {
-    struct group *group = r->group;
     for (char *word; (word = strtok_r(NULL, " \t", rest));) {
         char *dash = strchr(word, '-');
         uint64_t a, b;
         if (dash) *dash = 0;
-        if (!dash || parse_u64(word, &a) != 0 || parse_u64(dash + 1, &b) != 0)
-            return fail(r, "expected an edge such as 1-2, found ", word);
-        if (!a || !b || a > group->processes || b > group->processes || a == b)
-            return fail(r, "an edge joins two processes that were listed before it, not ", word);
-        if (group->edge_count == EDGES_MAX) return fail(r, "there are too many edges", "");
-        group->edges[group->edge_count][0] = (cv_pid)a;
-        group->edges[group->edge_count++][1] = (cv_pid)b;
+        bool wrong = !dash || parse_u64(word, &a) != 0 || parse_u64(dash + 1, &b) != 0;
+        if (dash) *dash = '-';
+        if (wrong) return fail(r, "expected an edge such as 1-2, found ", word);
+        if (add_edge(r, a, b, word) != 0) return -1;
     }
     return 0;
 }
@@ -191,6 +213,9 @@ static int check(struct group *group, const struct reading *r) {
                 return fail(r, "two processes have the same id", "");
     if (code->topology == CV_GRAPH && !group->edge_count)
         return fail(r, "a line \"edges 1-2 2-3 ...\" is missing, which is needed by ", code->name);
+    for (uint32_t i = 0; i < group->edge_count; i++)
+        if (group->edges[i][0] > group->processes || group->edges[i][1] > group->processes)
+            return fail(r, "an edge joins a process that is not listed", "");
     if (code->topology != CV_GRAPH && group->edge_count)
         return fail(r, "edges are only for networks that are no ring; they mean nothing to ",
                     code->name);
@@ -217,6 +242,7 @@ int group_parse(struct group *group, const char *name, char *text, char error[GR
             strcmp(word, "edges") == 0 ? read_edges(&r, &rest) : read_member(&r, word, &rest);
         if (failed) return -1;
     }
+    r.line = 0;
     if (check(group, &r) != 0) return -1;
     group->identity = identify(group);
     return 0;

@@ -1,13 +1,13 @@
 /* A group of peers: who they are, where they are, and which algorithm they run.
  *
- * peers.conf has a line for each process, in the order of the ring, and lines for the edges of a
- * network that is neither complete nor a ring:
+ * peers.conf has a line for each process, in the order of the ring.  A network that is neither
+ * complete nor a ring has its edges there as well, or in lines of their own:
  *
  *     # pid  address        what else is known of it
- *     1      10.0.0.1:7101
+ *     1      10.0.0.1:7101  edges=2
  *     2      10.0.0.2:7101  id=17 weight=3
  *     3      10.0.0.3:7101
- *     edges 1-2 2-3
+ *     edges 2-3
  *
  * Pids are 1, 2, 3, ...; servers (a coordinator) come first, as in the laboratory. */
 #ifndef CV_PEER_GROUP_H

@@ -35,10 +35,11 @@ struct machine {
 
 struct other { /* a process of the group, by pid */
     struct channel channel;
-    bool up;        /* our link to it */
-    bool here;      /* its link to us */
-    bool suspected; /* by the detector */
-    bool cut_off;   /* messages to it are lost: it has to restart */
+    uint64_t awaited; /* number of the last message that it has to get before this process ends */
+    bool up;          /* our link to it */
+    bool here;        /* its link to us */
+    bool suspected;   /* by the detector */
+    bool cut_off;     /* messages to it are lost: it has to restart */
     bool done, knows_us_done, stays;
     bool gone;   /* nobody listens where it was */
     bool parted; /* the network between it and us is cut, by whoever tries that */
@@ -63,7 +64,7 @@ struct peer {
     uv_prepare_t flush;
     uv_timer_t acknowledge;
     uint64_t warned_ms; /* when a refusal was logged last */
-    bool stepping, done, stays, closing, over;
+    bool stepping, done, stays, ending, closing, over;
     bool ended; /* in order: the next run of the group begins anew */
     uint32_t calls[CALLS_MAX], call_count;
     unsigned handles; /* that are not closed yet */

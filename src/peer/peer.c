@@ -9,6 +9,8 @@
 #include "base/logger.h"
 #include "peer/internal.h"
 
+static bool is_connected(const struct other *other) { return other->up && other->here; }
+
 static struct cv_env env_of(const struct peer *peer, const uint64_t *option) {
     struct cv_env env = group_env(peer->group, peer->self);
     env.option = option;
@@ -146,6 +148,22 @@ void peer_suspect(struct peer *peer, cv_pid p, bool down) {
     } else if (down && code->problem == CV_ELECTION && peer->leader == peer->group->ids[p]) {
         peer_call(peer, CV_CAMPAIGN);
     }
+}
+
+/* Those after it come first, so that two that end do not give each other the same thing. */
+void peer_hand_on(struct peer *peer) {
+    const struct group *group = peer->group;
+    bool can = group->algorithm->traits & CV_HANDS_ON, news = !peer->ending;
+    peer->ending = true;
+    for (uint32_t i = 0; can && i + 1 < group->processes && !peer->over; i++) {
+        cv_pid p = (peer->self + i) % group->processes + 1;
+        struct cv_event event = {.type = CV_HAND_ON, .arg = p};
+        if (!is_connected(&peer->other[p]) || peer->other[p].suspected) continue;
+        peer_step(peer, ALGORITHM, &event);
+        news |= peer->out.used != 0;
+    }
+    for (cv_pid p = 1; p <= group->processes && news; p++)
+        peer->other[p].awaited = peer->other[p].channel.last;
 }
 
 void peer_done(struct peer *peer, bool stays) {
@@ -319,8 +337,10 @@ void peer_look(const struct peer *peer, struct peer_view *view) {
     memcpy(view->state, machine->state, machine->size);
     for (cv_pid p = 1; p <= group->processes; p++) {
         const struct other *other = &peer->other[p];
-        if (other->up && other->here) view->other[p] |= PEER_CONNECTED;
+        if (is_connected(other)) view->other[p] |= PEER_CONNECTED;
         if (other->suspected) view->other[p] |= PEER_SUSPECTED;
+        if (is_connected(other) && other->channel.acknowledged < other->awaited)
+            view->other[p] |= PEER_BEHIND;
     }
 }
 

@@ -46,17 +46,23 @@ void peer_call(struct peer *peer, uint32_t what);
 /* It wants nothing more, and serves the others until all of them are done; if it stays, even then.
  */
 void peer_done(struct peer *peer, bool stays);
+/* It is about to end: those that are there get what it holds for all, where the algorithm can. */
+void peer_hand_on(struct peer *peer);
 /* Cuts the network between it and another process, from this side, or mends it again. */
 void peer_part(struct peer *peer, cv_pid p, bool cut);
 /* How many messages of other processes it has taken. */
 uint64_t peer_messages(const struct peer *peer);
 /* What can be seen of it from outside. */
-enum { PEER_CONNECTED = 1, PEER_SUSPECTED = 2 };
+enum {
+    PEER_CONNECTED = 1, /* both links are up */
+    PEER_SUSPECTED = 2,
+    PEER_BEHIND = 4, /* it is connected, and has not got what was sent to it before the hand-on */
+};
 struct peer_view {
     void *state; /* a copy, which the caller frees */
     uint32_t rows;
     cv_pid first;                           /* the first row is about that process */
-    uint8_t other[GROUP_PROCESSES_MAX + 1]; /* by pid: whether both links are up, and so on */
+    uint8_t other[GROUP_PROCESSES_MAX + 1]; /* by pid */
 };
 void peer_look(const struct peer *peer, struct peer_view *view);
 /* Sends what was written since; at the end of each iteration of the loop that is done anyway. */

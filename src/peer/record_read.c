@@ -137,7 +137,7 @@ static uint64_t last_time(const struct record_run *run) {
 static size_t read_step(const struct reading *r, const unsigned char *at, size_t left) {
     struct record_run *run = r->run;
     if (left < RECORD_STEP_SIZE + RECORD_ARGUMENT_SIZE) return refuse(r, "a step is cut off");
-    if (at[1] > CV_UP) return refuse(r, "an event is of a kind that does not exist");
+    if (at[1] > CV_HAND_ON) return refuse(r, "an event is of a kind that does not exist");
     if ((at[1] <= CV_RESTART) != !run->step_count)
         return refuse(r, "a run does not begin with the start of its process");
     struct record_step step = {.event = {.type = at[1]},

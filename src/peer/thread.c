@@ -21,6 +21,7 @@ enum {
     WISH_CLOSE = UINT32_MAX - 2,
     WISH_LOOK = UINT32_MAX - 3,
     WISH_VIEW = UINT32_MAX - 4,
+    WISH_HAND_ON = UINT32_MAX - 5,
 };
 
 struct peer_thread {
@@ -79,6 +80,7 @@ static void grant(struct peer_thread *t, uint32_t wish) {
         t->peer = NULL;
         uv_close((uv_handle_t *)&t->asked, NULL);
         break;
+    case WISH_HAND_ON: peer_hand_on(t->peer); break;
     case WISH_LOOK: t->wake(t->arg); break;
     case WISH_VIEW:
         pthread_mutex_lock(&t->mutex);
@@ -248,6 +250,8 @@ void peer_thread_part(struct peer_thread *t, cv_pid p, bool cut) {
     wish(t, (cut ? WISH_CUT : WISH_MEND) | p);
 }
 void peer_thread_done(struct peer_thread *t, bool stays) { wish(t, stays ? WISH_STAY : WISH_DONE); }
+
+void peer_thread_hand_on(struct peer_thread *t) { wish(t, WISH_HAND_ON); }
 
 void peer_thread_look(struct peer_thread *t) { wish(t, WISH_LOOK); }
 

@@ -19,6 +19,7 @@ struct peer_thread *peer_thread_open(const struct peer_config *config,
                                      void (*wake)(void *arg), void *arg,
                                      char error[PEER_ERROR_MAX]);
 void peer_thread_call(struct peer_thread *thread, uint32_t what);
+void peer_thread_hand_on(struct peer_thread *thread);
 /* Cuts the network to another process, or mends it; see peer_part. */
 void peer_thread_part(struct peer_thread *thread, cv_pid p, bool cut);
 void peer_thread_done(struct peer_thread *thread, bool stays);

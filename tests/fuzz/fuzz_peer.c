@@ -117,7 +117,9 @@ static void happen(struct process *p, struct input *input) {
     case SUSPICION:
         event =
             (struct cv_event){.type = arg & 1 ? CV_DOWN : CV_UP, .arg = arg / 2 % PROCESSES + 1};
-        if (p->code->traits & CV_USES_DETECTOR && event.arg != p->env.self) step(p, &event, input);
+        if (p->code->traits & CV_HANDS_ON) event.type = CV_HAND_ON;
+        if (p->code->traits & (CV_USES_DETECTOR | CV_HANDS_ON) && event.arg != p->env.self)
+            step(p, &event, input);
         break;
     case RESTART:
         memset(p->state, 0, p->size);

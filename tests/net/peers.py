@@ -17,7 +17,8 @@ from patience import LATE, Late
 from places import PORTS_OF_A_HOST, free_ports
 
 CONCLAVE = os.environ["CONCLAVE"]
-ENTRIES = int(os.environ.get("ENTRIES", "60"))  # of each lock; 200 and more by hand
+LONG = bool(os.environ.get("LONG"))
+ENTRIES = 200 if LONG else 60  # of each lock
 
 # How many of the processes are servers; and times that a busy machine keeps, instead of the laboratory's.
 SERVERS = {"central": 1, "central-lease": 1, "tree-lock": 1, "tree-lock-naive": 1, "tree-lock-queue": 1, "quorum": 3,
@@ -36,6 +37,7 @@ IN_TIME_ONLY = ["central-elected"]
 # Elections in which a crash leaves nobody elected, as their explanations say.
 NO_CRASHES = ["franklin", "hirschberg-sinclair", "peterson", "itai-rodeh",
               "filtered-gossip", "yo-yo"]
+NO_IDS = ["ring-anonymous", "itai-rodeh"]
 EDGES = {"yo-yo": "edges 1-2 2-3 3-4 4-5 5-1 1-3\n"}
 
 
@@ -166,12 +168,17 @@ def tokens_of(group):
     return [int(line.split()[2]) for line in lines[::2] if len(line.split()) == 3]
 
 
+def clients_of(group):
+    """Those that may want the lock, and how often each of them does."""
+    clients = [n for n in group.numbers if n > group.servers]
+    # Whoever collides with others in a quorum waits, at random, for longer and longer.
+    return clients, ENTRIES // len(clients) // (4 if group.algorithm == "quorum" else 1)
+
+
 def one_lock(directory, algorithm):
     """It excludes: increments without any care are not lost, and tokens grow."""
     group = Group(directory, algorithm)
-    clients = [n for n in group.numbers if n > group.servers]
-    # Whoever collides with others in a quorum waits, at random, for longer and longer.
-    times = ENTRIES // len(clients) // (4 if algorithm == "quorum" else 1)
+    clients, times = clients_of(group)
     counting(group)
     for number in random.sample(list(group.numbers), len(group.numbers)):
         if number <= group.servers:
@@ -179,13 +186,19 @@ def one_lock(directory, algorithm):
         else:
             group.start(number, "--times", str(times), "lock", "--", "./body")
     group.wait()
-    assert counted(group) == times * len(clients), f"{algorithm}: {counted(group)} of {times * len(clients)}"
+    excluded(group, times * len(clients))
+
+
+def excluded(group, entries):
+    """So many were inside, one after the other."""
+    algorithm = group.algorithm
+    assert counted(group) == entries, f"{algorithm}: {counted(group)} of {entries}"
     tokens = tokens_of(group)
     assert tokens == sorted(set(tokens)), f"{algorithm}: tokens do not grow: {tokens}"
     errors = "".join(group.said(n, "err") for n in group.numbers)
     assert "refused" not in errors or "connection refused" in errors, errors
     report = judged(group)
-    assert report["entries"] == times * len(clients) and "violated" not in report["verdicts"].values(), report
+    assert report["entries"] == entries and "violated" not in report["verdicts"].values(), report
     assert report["verdicts"]["exclusion"] == "held", report
     assert tokens or algorithm not in ("central-lease", "suzuki-kasami"), algorithm
 
@@ -563,6 +576,35 @@ def commands_come_and_go(directory):
     assert report["verdicts"]["exclusion"] == "held" and report["entries"] in (33, 34), report
 
 
+def one_lock_asked_for(directory, algorithm):
+    """The same by participants that stay, each with two commands at a time."""
+    group = Staying(directory, algorithm, 5)
+    clients, times = clients_of(group)
+    counting(group)
+    asking = [group.start_asking(number, "lock", "--times", str(times // 2), "--", "./body") for number in clients * 2]
+    for one in asking:
+        _, errors = one.communicate(timeout=TIMEOUT_S)
+        assert one.returncode == 0, errors
+    group.stop()
+    excluded(group, times // 2 * 2 * len(clients))
+
+
+def one_election_asked_for(directory, algorithm):
+    """Participants that stay know one leader; and another when that one is killed."""
+    group = Staying(directory, algorithm, 5)
+
+    def leader():
+        known = {group.ask(number, "leader")[1].strip() for number in group.running}
+        return len(known) == 1 and known.pop()
+    eventually(leader, f"{algorithm}: all know one")
+    first = leader()
+    if algorithm not in NO_CRASHES:
+        group.kill(int(first))
+        eventually(lambda: leader() not in (False, "", first), f"{algorithm}: all know another")
+    group.stop()
+    assert judged(group)["verdicts"]["termination"] == "held"
+
+
 def nobody_enters_beside_what_is_left(directory):
     """If all who watch over a command are killed, others wait until what it has started is gone."""
     group = Staying(directory, "ricart-agrawala")
@@ -596,6 +638,22 @@ def participants_end(directory):
     assert waits.wait(TIMEOUT_S) in (0, 69), waits.stderr.read()  # it had come before that, or not
     assert group.running.pop(2).wait(TIMEOUT_S) == 0
     group.stop()
+
+
+def what_is_held_is_handed_on(directory):
+    """The token is where it was used last; if that participant ends in order, the others get it."""
+    for algorithm in ("suzuki-kasami", "raymond"):
+        group = Staying(directory, algorithm)
+        for number in (3, 2, 3):
+            assert group.ask(number, "lock", "--", "true")[0] == 0
+        group.running[3].terminate()
+        assert group.running.pop(3).wait(TIMEOUT_S) == 0, group.said(3, "err")
+        for number in (2, 1, 2):
+            done = group.ask(number, "lock", "-w", f"{TIMEOUT_S // 2}s", "--", "true")
+            assert done[0] == 0, done
+        group.stop()
+        report = judged(group)
+        assert report["entries"] == 6 and report["verdicts"]["exclusion"] == "held", report
 
 
 def states_are_shown(directory):
@@ -819,6 +877,7 @@ def wrong_use(directory):
 
     good = ["--algorithm", "lamport", "--id", "1", "--peers", "peers.conf"]
     refused("serve", says="--algorithm")
+    refused("nonsense", says="is not run, lock, elect, leader, state, up")
     refused("lock", says="after '--'")
     refused("leader", "--", "true", says="runs no command")
     refused("lock", "--socket", "x" * 200, "--", "true", says="too long", code=69)
@@ -858,10 +917,12 @@ def tests_of(problem, test, without):
 if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)
     main([*tests_of("Locks", one_lock, STUCK_BY_DESIGN + IN_TIME_ONLY),
-          *tests_of("Elections", one_election, ["ring-anonymous", "itai-rodeh"]),  # they have no ids: below
+          *tests_of("Elections", one_election, NO_IDS),
+          *(tests_of("Locks", one_lock_asked_for, STUCK_BY_DESIGN + IN_TIME_ONLY) if LONG else ()),
+          *(tests_of("Elections", one_election_asked_for, NO_IDS) if LONG else ()),
           one_of_each, elections_without_ids, restarted_with_what_it_kept, records_are_replayed,
           two_inside_are_seen, restarted_in_between, restarted_with_amnesia, again_and_again,
           programs, elected_coordinator, many, staying, killed_inside, commands_come_and_go,
-          nobody_enters_beside_what_is_left, participants_end, states_are_shown,
-          leaders_are_asked_for, up, up_ends_at_once, up_elects, up_cuts,
+          nobody_enters_beside_what_is_left, participants_end, what_is_held_is_handed_on,
+          states_are_shown, leaders_are_asked_for, up, up_ends_at_once, up_elects, up_cuts,
           up_in_a_terminal, strangers, wrong_use])

@@ -404,17 +404,18 @@ static void forge(struct world *w) {
     free(body);
 }
 
-/* A message in flight arrives; some arrive again later. */
-static void arrive(struct world *w) {
+/* A message in flight arrives, unless it is for `away`. */
+static void arrive(struct world *w, bool again, cv_pid away) {
     if (!w->flights) return;
     size_t at = rng_below(&w->rng, w->flights);
     struct flight f = w->flight[at];
     f.body = zeroed(f.size);
     memcpy(f.body, w->flight[at].body, f.size);
-    if (rng_below(&w->rng, 4)) drop_flight(w, at);
-    step(w, f.to,
-         &(struct cv_event){
-             .type = CV_RECV, .from = f.from, .kind = f.kind, .size = f.size, .body = f.body});
+    if (!again) drop_flight(w, at);
+    if (f.to != away)
+        step(w, f.to,
+             &(struct cv_event){
+                 .type = CV_RECV, .from = f.from, .kind = f.kind, .size = f.size, .body = f.body});
     free(f.body);
 }
 
@@ -441,6 +442,11 @@ static void choose(struct world *w, cv_pid p) {
     w->actor[p].choose = 0;
     if (k)
         step(w, p, &(struct cv_event){.type = CV_CHOICE, .arg = (uint32_t)rng_below(&w->rng, k)});
+}
+
+static void hand_on(struct world *w, cv_pid p, cv_pid to) {
+    if (to != p && w->algorithm->traits & CV_HANDS_ON)
+        step(w, p, &(struct cv_event){.type = CV_HAND_ON, .arg = to});
 }
 
 static void detect(struct world *w, cv_pid p, enum cv_event_type type) {
@@ -478,14 +484,14 @@ static void something(struct world *w, bool forged) {
     case 17:
     case 18:
     case 19: call(w, p, CV_RELEASE); break;
-    case 20:
+    case 20: hand_on(w, p, anyone(w)); break;
     case 21:
     case 22:
     case 23:
     case 24:
         if (forged) forge(w);
         break;
-    default: arrive(w); break;
+    default: arrive(w, rng_below(&w->rng, 4) == 0, CV_NOBODY); break; /* some come again later */
     }
 }
 
@@ -520,6 +526,51 @@ static void it_survives_any_order_of_what_was_sent(void **state) { assert_surviv
 static void it_survives_forged_messages(void **state) { assert_survives(*state, true); }
 
 /* ---- Traits ---- */
+
+/* Whoever wants the lock gets it, and nobody wants it again. */
+static void serve_all(struct world *w, cv_pid away) {
+    enum { STEPS_MAX = 10000 };
+    for (int i = 0; i < STEPS_MAX && (w->flights || inside(w)); i++) {
+        for (cv_pid p = 1; p <= w->env.processes; p++)
+            if (w->actor[p].app == INSIDE_APP) call(w, p, CV_RELEASE);
+        arrive(w, false, away);
+        assert_true(inside(w) <= 1);
+    }
+    for (cv_pid p = 1; p <= w->env.processes; p++) assert_int_equal(w->actor[p].app, IDLE_APP);
+}
+
+/* The last process: of those on a tree it is a leaf. */
+static void end_one(struct world *w) {
+    cv_pid away = w->env.processes;
+    for (cv_pid p = 1; p < away; p++) hand_on(w, away, p);
+    serve_all(w, away);
+    for (cv_pid p = 1; p < away; p++) {
+        call(w, p, CV_ACQUIRE);
+        serve_all(w, away);
+    }
+}
+
+static void it_goes_on_without_one_that_ends_if_that_is_promised(void **state) {
+    enum { EVENTS = 300 };
+    const struct cv_algorithm *a = *state;
+    for (uint64_t seed = 1; seed <= 100 && a->traits & CV_HANDS_ON; seed++) {
+        struct world *w = world_new(a, seed);
+        for (cv_pid p = 1; p <= w->env.processes; p++)
+            step(w, p, &(struct cv_event){.type = CV_START});
+        for (int i = 0; i < EVENTS; i++) {
+            cv_pid p = anyone(w);
+            uint64_t what = rng_below(&w->rng, 8);
+            if (what == 0) hand_on(w, p, anyone(w));
+            if (what == 1) call(w, p, CV_ACQUIRE);
+            if (what == 2) call(w, p, CV_RELEASE);
+            if (what > 2) arrive(w, false, CV_NOBODY);
+            assert_true(inside(w) <= 1);
+        }
+        serve_all(w, CV_NOBODY);
+        end_one(w);
+        world_free(w);
+    }
+}
 
 static void its_tokens_grow_if_they_are_promised(void **state) {
     const struct cv_algorithm *a = *state;
@@ -557,6 +608,8 @@ static const struct check {
      its_options_are_named_apart_and_default_values_are_allowed, false},
     {"its records have no gaps and aligned rows", its_records_have_no_gaps_and_aligned_rows, false},
     {"its tokens grow if they are promised", its_tokens_grow_if_they_are_promised, true},
+    {"it goes on without one that ends, if that is promised",
+     it_goes_on_without_one_that_ends_if_that_is_promised, true},
     {"it survives any order of what was sent", it_survives_any_order_of_what_was_sent, true},
     {"it survives forged messages", it_survives_forged_messages, true},
 };

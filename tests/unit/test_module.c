@@ -70,13 +70,13 @@ static void the_layout_is_that_of_the_version(void **state) {
     /* The last of each list: one that is added goes to its end. */
     assert_int_equal(CV_LINK, 7);
     assert_int_equal(CV_IF_SET, 2);
-    assert_int_equal(CV_UP, 7);
+    assert_int_equal(CV_HAND_ON, 8);
     assert_int_equal(CV_CAMPAIGN, 3);
     assert_int_equal(CV_TRUST, 9);
     assert_int_equal(CV_FLAG, 2);
     assert_int_equal(CV_GRAPH, 3);
     assert_int_equal(CV_LOWEST, 2);
-    assert_int_equal(CV_DRAWS, 128);
+    assert_int_equal(CV_HANDS_ON, 256);
     assert_int_equal(offsetof(struct cv_module, version), 8);
     assert_int_equal(offsetof(struct cv_module, size), 12);
 }

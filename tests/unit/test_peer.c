@@ -237,6 +237,8 @@ static void no_well_formed_message_stops_a_process(void **state) {
                 else if (what == 2 && code->traits & CV_USES_DETECTOR && from != self)
                     event = (struct cv_event){.type = rng_below(&rng, 2) ? CV_DOWN : CV_UP,
                                               .arg = from};
+                else if (what == 2 && code->traits & CV_HANDS_ON && from != self)
+                    event = (struct cv_event){.type = CV_HAND_ON, .arg = from};
                 if (event.type == CV_RECV) {
                     if (!group_reaches(&group, from, self) || !code->message_count) continue;
                     event.kind = (uint16_t)rng_below(&rng, code->message_count);
@@ -547,6 +549,13 @@ static void a_list_is_read(void **state) {
     assert_int_equal(parse(&group, "yo-yo", "1 a:1\n2 a:2\n3 a:3\nedges 1-2 2-3\n", error), 0);
     assert_true(group_reaches(&group, 1, 2) && !group_reaches(&group, 1, 3));
     group_free(&group);
+    assert_int_equal(parse(&group, "yo-yo", "1 a:1 edges=2\n2 a:2\n3 a:3 edges=2\n", error), 0);
+    assert_true(group_reaches(&group, 2, 1) && group_reaches(&group, 2, 3));
+    assert_false(group_reaches(&group, 1, 3));
+    group_free(&group);
+    assert_int_equal(parse(&group, "yo-yo", "1 a:1 edges=2,3\n2 a:2 edges=1,3\n3 a:3\n", error), 0);
+    assert_int_equal(group_env(&group, 1).degree, 2);
+    group_free(&group);
 }
 
 static void a_wrong_list_is_refused(void **state) {
@@ -561,15 +570,23 @@ static void a_wrong_list_is_refused(void **state) {
         {"bully", "1 a\n2 a:2\n", "HOST:PORT"},
         {"bully", "1 a:0\n2 a:2\n", "HOST:PORT"},
         {"bully", "1 a:1\n2 a:70000\n", "HOST:PORT"},
-        {"bully", "1 a:1 colour=3\n2 a:2\n", "id=N or weight=N"},
-        {"bully", "1 a:1 id=0\n2 a:2\n", "id=N or weight=N"},
+        {"bully", "1 a:1 colour=3\n2 a:2\n", "id=N, weight=N or edges=N,N"},
+        {"bully", "1 a:1 id=0\n2 a:2\n", "id=N, weight=N or edges=N,N"},
         {"bully", "1 a:1 id=2\n2 a:2\n", "same id"},
         {"bully", "x a:1\n", "pid"},
         {"bully", "1\n2 a:2\n", "address"},
         {"bully", "1 a:1\n2 a:2\nedges 1-2\n", "edges"},
         {"yo-yo", "1 a:1\n2 a:2\n", "edges"},
         {"yo-yo", "1 a:1\n2 a:2\n3 a:3\nedges 1-2\n", "connect"},
-        {"yo-yo", "1 a:1\n2 a:2\nedges 1-3\n", "joins two"},
+        {"yo-yo", "1 a:1\n2 a:2\nedges 1-3\n", "not listed"},
+        {"yo-yo", "1 a:1\n2 a:2 edges=3\n", "not listed"},
+        {"yo-yo", "1 a:1\n2 a:2 edges=2\n", "line 2: an edge joins two"},
+        {"yo-yo", "1 a:1\n2 a:2\nedges 0-1\n", "line 3: an edge joins two"},
+        {"yo-yo", "1 a:1 edges=1001\n2 a:2\n", "line 1: an edge joins two"},
+        {"yo-yo", "1 a:1 edges=2,x\n2 a:2\n", "edges=2,3"},
+        {"yo-yo", "1 a:1 edges=\n2 a:2\n", "missing"},
+        {"yo-yo", "1 a:1 edges\n2 a:2\n", "edges=N,N"},
+        {"yo-yo", "1 a:1\n2 a:2\nedges -1-2\n", "such as 1-2"},
         {"yo-yo", "1 a:1\n2 a:2\nedges 1+2\n", "such as 1-2"},
     };
     (void)state;

@@ -16,6 +16,8 @@
  * The token counts its moves, so nobody takes it twice; and a REQUEST names the last move over
  * its edge, so one that was served is not queued again.
  *
+ * A process that ends gives the token to a neighbour before.  The others go on if it was a leaf.
+ *
  * What breaks it: the crash of any process cuts the tree, and the crash of the token's holder
  * loses the token: the processes that need it wait for good.  A process that comes back does not
  * know where the token is, so it takes no part any more. */
@@ -99,6 +101,13 @@ static void use_token(struct state *s, const struct cv_env *env, struct cv_out *
     cv_send(out, next, TOKEN, token, .moves = s->moves, .entries = s->entries);
 }
 
+/* Somebody who asks for it is in the queue, and has got it. */
+static void hand_on(struct state *s, const struct cv_env *env, cv_pid to, struct cv_out *out) {
+    if (s->toward != env->self || s->phase != IDLE || !adjacent(to, env->self)) return;
+    push(s, to);
+    use_token(s, env, out);
+}
+
 static void ask_for_token(struct state *s, const struct cv_env *env, struct cv_out *out) {
     if (s->toward == env->self || !s->first || s->asked) return;
     s->asked = 1;
@@ -143,6 +152,8 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
         receive(s, env, e, out);
     else if (e->type == CV_CALL)
         on_call(s, env, e->arg, out);
+    else if (e->type == CV_HAND_ON)
+        hand_on(s, env, e->arg, out);
     else if (e->type == CV_START)
         start(s, env);
     else if (e->type == CV_RESTART)
@@ -168,5 +179,5 @@ CV_ALGORITHM(raymond) = {
     .delay = "O(log N)",
     CV_MACHINE,
     .problem = CV_MUTEX,
-    .traits = CV_FENCED,
+    .traits = CV_FENCED | CV_HANDS_ON,
 };

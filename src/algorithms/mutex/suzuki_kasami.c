@@ -14,6 +14,8 @@
  * What it takes for granted: reliable channels.  Messages may overtake each other and arrive twice:
  * an old request is already served, and a token counts its moves, so that nobody takes it twice.
  *
+ * A process that ends gives the token away before.
+ *
  * What breaks it: the crash of the process that has the token, or is about to get it, blocks all
  * others for good.  Any other process may come back, if what was sent to its old incarnation does
  * not reach the new one: the number of its last request is the durable prefix.  But it has missed
@@ -143,6 +145,8 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
         s->phase = IDLE;
         cv_tell(out, CV_LEFT, 0);
         pass_on(s, env, out);
+    } else if (e->type == CV_HAND_ON) {
+        if (s->here && s->phase == IDLE) send_token(s, env, e->arg, out);
     } else if (e->type == CV_START) {
         s->here = env->self == 1;
     }
@@ -168,5 +172,5 @@ CV_ALGORITHM(suzuki_kasami) = {
     .delay = "0 or 2",
     CV_MACHINE,
     .problem = CV_MUTEX,
-    .traits = CV_FENCED,
+    .traits = CV_FENCED | CV_HANDS_ON,
 };

@@ -121,6 +121,11 @@ static const char *check_event(struct repeat *repeat, const struct record_step *
             !(code->traits & CV_USES_DETECTOR) || !repeat->env.detector)
             return "a suspicion is out of place";
         return NULL;
+    case CV_HAND_ON:
+        if (!arg || arg > group->processes || arg == repeat->env.self ||
+            !(code->traits & CV_HANDS_ON))
+            return "it hands on what it holds to nobody";
+        return NULL;
     }
     return "an event is of a kind that does not exist";
 }

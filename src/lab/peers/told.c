@@ -62,6 +62,7 @@ static uint32_t note_event(struct play *play, cv_pid p) {
     case CV_CHOICE: return note(play, TR_CHOICE, p, CV_NOBODY, event->arg, lane->cause);
     case CV_DOWN: return note(play, TR_SUSPECT, p, event->arg, 0, 0);
     case CV_UP: return note(play, TR_TRUST, p, event->arg, 0, 0);
+    case CV_HAND_ON: return 0; /* what it does is seen */
     }
     return 0;
 }
