@@ -32,6 +32,8 @@ SLOW = {"central-lease": ["--lease", "300s"], "quorum": ["--give-up", "10s"], "v
         "filtered-gossip": ["--round-time", "1s"]}
 # What its explanation says: a wake-up may be lost, and then nobody enters again.
 STUCK_BY_DESIGN = ["tree-lock-naive"]
+# Those in which one that collides with others tries again at random, and may starve, as their explanations say.
+UNFAIR = ["quorum", "voting"]
 # One that excludes only while messages keep to a time, which a busy machine promises nobody.
 IN_TIME_ONLY = ["central-elected"]
 # Elections in which a crash leaves nobody elected, as their explanations say.
@@ -198,8 +200,9 @@ def excluded(group, entries):
     errors = "".join(group.said(n, "err") for n in group.numbers)
     assert "refused" not in errors or "connection refused" in errors, errors
     report = judged(group)
-    assert report["entries"] == entries and "violated" not in report["verdicts"].values(), report
-    assert report["verdicts"]["exclusion"] == "held", report
+    assert report["entries"] == entries and report["verdicts"]["exclusion"] == "held", report
+    violated = {name for name, verdict in report["verdicts"].items() if verdict == "violated"}
+    assert not violated - ({"starvation", "bounded_wait"} if algorithm in UNFAIR else set()), report
     assert tokens or algorithm not in ("central-lease", "suzuki-kasami"), algorithm
 
 
@@ -611,9 +614,11 @@ def nobody_enters_beside_what_is_left(directory):
     front = group.start_asking(1, "lock", "--", "sh", "-c", "setsid sh -c 'echo $$ >inside; exec sleep 1000' & wait")
     left = group.await_inside()
     (keeper,) = subprocess.run(["pgrep", "-P", str(front.pid)], capture_output=True, text=True, check=True).stdout.split()
-    for what, pid in itertools.product([signal.SIGSTOP, signal.SIGKILL], [front.pid, int(keeper)]):
+    # The end of the front would wake the keeper.
+    for what, pid in itertools.product([signal.SIGSTOP, signal.SIGKILL], [int(keeper), front.pid]):
         os.kill(pid, what)
-    assert group.ask(2, "lock", "-w", "1s", "--", "true")[0] == 75 and not is_gone(left)
+    done = group.ask(2, "lock", "-w", "1s", "--", "true")
+    assert done[0] == 75 and not is_gone(left), (done, is_gone(left))
     os.kill(left, signal.SIGKILL)
     assert group.ask(2, "lock", "--", "true")[0] == 0
     front.wait(TIMEOUT_S)
