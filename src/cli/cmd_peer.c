@@ -1,5 +1,6 @@
 /* conclave peer: one of several processes that give each other locks and leaders, with no server.
  */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "algorithms/catalogue.h"
@@ -127,11 +128,12 @@ uint64_t peer_whole(const char *option, const char *text, uint64_t min, uint64_t
     return value;
 }
 
-int32_t peer_ms(const char *option, const char *text) {
-    uint64_t us;
-    if (parse_duration(text, &us) != 0 || us > 1000 * (uint64_t)INT32_MAX)
-        usage_error("%s: '%s' is not " DURATION_SYNTAX, option, text);
-    return (int32_t)(us / 1000);
+int peer_grace(struct run *run, const char *text) {
+    int64_t ms;
+    if (remote_duration("grace", text, &ms) != 0) return EINVAL;
+    if (ms > INT32_MAX) return remote_usage("grace: '%s' is more than 24d", text);
+    run->grace = (int32_t)ms;
+    return 0;
 }
 
 static void set_action(struct peer_request *request, const char *text) {
@@ -188,7 +190,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     case KEY_TIMES: request->times = peer_whole("times", text, 1, 1000000000); break;
     case KEY_SOCKET: request->socket = text; break;
     case KEY_STAY: request->stay = true; break;
-    case KEY_GRACE: request->run.grace = peer_ms("grace", text); break;
+    case KEY_GRACE: return peer_grace(&request->run, text);
     case KEY_ON_LEADER: request->on_leader = text; break;
     case KEY_ON_FOLLOWER: request->on_follower = text; break;
     case KEY_INTERACTIVE: set_action(request, "interactive"); break;
@@ -202,7 +204,7 @@ static int parse(int key, char *text, struct argp_state *state) {
 
 /* The algorithm decides which options there are. */
 static const struct cv_algorithm *find_algorithm(int argc, char **argv) {
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strncmp(argv[i], "--algorithm=", 12) == 0) return require_algorithm(argv[i] + 12);
         if (strcmp(argv[i], "--algorithm") == 0 && i + 1 < argc)
             return require_algorithm(argv[i + 1]);
@@ -232,6 +234,9 @@ static void check(struct peer_request *request) {
         usage_error("peer %u is a %s: it can only serve", setup->config.self, code->server_name);
     if (request->action >= PEER_SERVE && request->run.command)
         usage_error("run, serve and interactive: they have no command");
+    if (request->action >= PEER_SERVE && (request->on_leader || request->on_follower))
+        usage_error("on-leader, on-follower: they are options of 'conclave peer elect', which asks "
+                    "the participant that runs");
 }
 
 int cmd_peer(int argc, char **argv) {
@@ -262,7 +267,7 @@ int cmd_peer(int argc, char **argv) {
         NULL,
         NULL,
         NULL};
-    argp_parse(&argp, argc, argv, 0, NULL, &request);
+    if (argp_parse(&argp, argc, argv, 0, NULL, &request) != 0) return exit_code(EXIT_USAGE);
     option_table_close(&table);
     if (!algorithm)
         usage_error("peer: which --algorithm? For instance ricart-agrawala; see conclave list");

@@ -218,8 +218,11 @@ static int finish(struct front *front) {
     if (lease_step(front->lease, lease_now()) == LEASE_KILL)
         return remote_say(EXIT_LOST, "the lock was lost, because it was not renewed in time; the "
                                      "command was killed");
-    return remote_say(EXIT_LOST, "the process that renews the lock was killed, and the command "
-                                 "with it; the lock ends with its session");
+    bool leased = atomic_load(&front->lease->deadline) != LEASE_NONE;
+    return remote_say(EXIT_LOST,
+                      "the process that watches over the lock was killed, and the "
+                      "command with it%s",
+                      leased ? "; the lock ends with its session" : "");
 }
 
 /* True: the keeper is gone. */

@@ -4,9 +4,12 @@
  * Both sides speak in lines.  It greets with "peer ID ALGORITHM GIVES", of which the last is
  * "lock", "election" or "nothing", and passes on what the algorithm tells its application: "entered
  * TOKEN", "left", "elected ID TERM", "follows ID TERM" and "leaderless".  "ends" says that it was
- * asked to end, and waits for who is inside.  It takes "acquire", "release" and "campaign", and
- * "state", which it answers by "state JSON" now and whenever that has changed.  Who acquires stands
- * in a queue of the participant's; a connection that is closed gives back what it has. */
+ * asked to end, and waits for who is inside.  It takes "acquire", "release", "runs"
+ * (a command, whenever it leads: it has some time to end) and "state", which it answers by "state
+ * JSON" now and whenever that has changed.  Who acquires stands
+ * in a queue of the participant's; a connection that is closed gives back what it has.  With
+ * "entered" comes a file to have open for as long (cli/peer_remains.h).  "full" is said instead of
+ * the greeting when there are too many. */
 #ifndef CV_CLI_PEER_H
 #define CV_CLI_PEER_H
 
@@ -27,6 +30,8 @@ struct joined {
     char text[JOINED_LINE_MAX]; /* that was read and not taken yet */
     size_t used;
     bool ends;
+    bool full;     /* it has too many connections */
+    int shared;    /* a file that commands have open as well, see cli/peer_remains.h; -1: none */
     char why[128]; /* it is lost */
     char *state;   /* the last that it has told of itself, JSON; NULL: nothing, or it was taken */
 };
@@ -62,7 +67,7 @@ int peer_up(int argc, char **argv); /* conclave peer up */
 
 /* The values of options; wrong usage ends the program. */
 uint64_t peer_whole(const char *option, const char *text, uint64_t min, uint64_t max);
-int32_t peer_ms(const char *option, const char *text);
+int peer_grace(struct run *run, const char *text); /* for a parser: 0, or EINVAL after one line */
 
 /* Where the socket is: PATH as given, CONCLAVE_PEER_SOCKET, or one for the user; NULL: there is no
  * place for that. */
@@ -70,12 +75,13 @@ const char *peer_socket_path(const char *given, char room[PEER_PATH_MAX]);
 /* Listens there, with nobody else's rights.  Returns the socket; -1: why not is in `error`. */
 int peer_socket_listen(const char *path, char error[PEER_ERROR_MAX]);
 
-/* Connects and reads the greeting: 0, or the exit code after one line. */
-int joined_open(struct joined *joined, const char *path);
+/* Connects and reads the greeting, within so many milliseconds (CV_FOREVER: as long as is usual):
+ * 0, or the exit code after one line. */
+int joined_open(struct joined *joined, const char *path, int64_t wait);
 /* From now on the commands of this process have it open as well, where scripts open nothing. */
 void joined_let_inherit(struct joined *joined);
 void joined_call(struct joined *joined, uint32_t what);
-void joined_watch(struct joined *joined); /* asks for its state */
+void joined_say(struct joined *joined, const char *line);
 /* The next thing that was told; false: there is none now.  See also `ends` and `state`.
  */
 bool joined_next(struct joined *joined, struct cv_tell *tell);

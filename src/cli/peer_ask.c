@@ -32,7 +32,7 @@ enum {
     }
 
 static const struct argp_option lock_options[] = {
-    {"wait", 'w', "TIME", 0, "Wait no longer than this", 1},
+    {"wait", 'w', "TIME", 0, "Wait no longer than this; peers need some milliseconds", 1},
     {"conflict-exit-code", 'E', "CODE", 0, "Exit status with -w if it was not free (75)", 1},
     {"times", KEY_TIMES, "K", 0,
      "Run the command K times, or until it fails, with the lock taken anew (1)", 1},
@@ -49,18 +49,23 @@ static const char lock_doc[] =
     "It finds CONCLAVE_PEER (the number of the participant) and CONCLAVE_TOKEN (a fencing token "
     "that grows, if the algorithm has one).  The connection to the participant is left open in it: "
     "while the command, or something that it has started, has it open, nobody else enters, even if "
-    "this program is killed.\n\n"
+    "this program is killed, or the participant and another one started in its place.  Only an "
+    "algorithm with a lease of its own (central-lease) lets others in when that is over.  A "
+    "command "
+    "must not ask its own participant for the lock again.\n\n"
     "Examples:\n"
     "  conclave peer lock -- ./job\n"
     "  conclave peer lock -w 30s -E 3 --socket ./2.socket -- ./job\n\n"
     "Exit status: the command's, 128+N if signal N has ended it; 64 wrong usage; 69 no "
-    "participant; 71 the system failed; 75 (-E) the lock was not free within -w; 76 the "
+    "participant; 71 the system failed; 75 too many commands ask the participant, or (-E) the lock "
+    "was not free within -w; 76 the "
     "participant has failed, and the command was killed; 77 not allowed; 126 the command cannot be "
     "run; 127 it was not found.\n";
 
 static const struct argp_option elect_options[] = {
     {"on-leader", KEY_ON_LEADER, "COMMAND", 0, "For sh -c, whenever the participant is elected", 1},
-    {"on-follower", KEY_ON_FOLLOWER, "COMMAND", 0, "For sh -c, whenever another is", 1},
+    {"on-follower", KEY_ON_FOLLOWER, "COMMAND", 0,
+     "For sh -c, whenever another is, or this one does not lead any more", 1},
     OPTION_GRACE,
     OPTION_SOCKET,
     {0}};
@@ -68,8 +73,12 @@ static const char elect_doc[] =
     "Says who leads a group of peers, by the participant on this machine ('conclave peer run'), "
     "and runs commands: on each change, or while the participant leads.\v"
     "A line for each change: 'leads ID term N', 'follows ID term N' or 'leaderless'.  The commands "
-    "find CONCLAVE_PEER, CONCLAVE_LEADER (the leader's id), CONCLAVE_TERM and CONCLAVE_STATE "
-    "(leading or following).  The command after '--' is told to end when the participant does not "
+    "find CONCLAVE_PEER, CONCLAVE_LEADER (the leader's id; empty: none is known), CONCLAVE_TERM "
+    "and "
+    "CONCLAVE_STATE (leading, following or leaderless), and run one after the other; what has "
+    "changed again by then is left out.  If the participant ends while it leads, --on-follower is "
+    "run before this program ends, and has the time of --grace.  The command after '--' is told to "
+    "end when the participant does not "
     "lead any more, and killed after --grace.\n\n"
     "Examples:\n"
     "  conclave peer elect --on-leader './promote' --on-follower './demote'\n"
@@ -86,7 +95,7 @@ static const char leader_doc[] =
     "Prints the id of the leader that the participant on this machine ('conclave peer run') knows, "
     "alone on a line.\v"
     "While it knows none, nothing is printed and the exit status is 1; with --watch that is an "
-    "empty line.\n\n"
+    "empty line.  Elections without ids have no leader that could be named.\n\n"
     "Examples:\n"
     "  conclave peer leader\n"
     "  conclave peer leader --watch --socket ./2.socket\n\n"
@@ -94,13 +103,14 @@ static const char leader_doc[] =
     "ended; 71 the system failed; 77 not allowed.\n";
 
 static const struct argp_option state_options[] = {
-    {"watch", KEY_WATCH, NULL, 0, "Go on, and print a line for each change", 1},
+    {"watch", KEY_WATCH, NULL, 0, "Go on, and print a line when it has changed", 1},
     {"json", KEY_JSON, NULL, 0, "JSON instead of text", 1},
     OPTION_SOCKET,
     {0}};
 static const char state_doc[] =
     "Prints the state of the participant on this machine ('conclave peer run').\v"
-    "The line has what it does, how many commands here want the lock (with the one that has it), "
+    "With --watch another line follows when it has changed, five in a second at most.  A line has "
+    "what it does, how many commands here want the lock (with the one that has it), "
     "what the algorithm shows of its own state, as in a trace, and which peers it is connected "
     "with and suspects to be down.  JSON: {id, algorithm, processes, state, token, leader, term, "
     "queue, fields, connected: [...], suspected: [...]}.\n\n"
@@ -120,11 +130,13 @@ static int parse(int key, char *text, struct argp_state *state) {
     struct peer_request *request = &asking->request;
     switch (key) {
     case KEY_SOCKET: request->socket = text; break;
-    case 'w': return remote_duration("wait", text, &request->wait);
+    case 'w':
+        if (remote_duration("wait", text, &request->wait) != 0) return EINVAL;
+        return request->wait ? 0 : remote_usage("wait: peers need some time to answer each other");
     case 'E': request->busy_code = (int)peer_whole("conflict-exit-code", text, 0, 255); break;
     case 'v': request->run.verbose = true; break;
     case KEY_TIMES: request->times = peer_whole("times", text, 1, 1000000000); break;
-    case KEY_GRACE: request->run.grace = peer_ms("grace", text); break;
+    case KEY_GRACE: return peer_grace(&request->run, text);
     case KEY_ON_LEADER: request->on_leader = text; break;
     case KEY_ON_FOLLOWER: request->on_follower = text; break;
     case KEY_WATCH: asking->watch = true; break;
@@ -148,16 +160,18 @@ static int ended(struct joined *joined) {
 static int leader(struct asking *asking) {
     struct joined joined;
     struct cv_tell tell = {0};
-    int code = joined_open(&joined, asking->request.socket);
-    if (!code && strcmp(joined.gives, "lock") == 0)
+    int code = joined_open(&joined, asking->request.socket, CV_FOREVER);
+    if (!code && strcmp(joined.gives, "election") != 0)
         code = remote_say(exit_code(EXIT_USAGE), "peer %u of %s gives no leader", joined.id,
                           joined.algorithm);
     while (!code && (asking->watch || !tell.what)) {
         struct pollfd file = {joined.socket, POLLIN, 0};
         while ((asking->watch || !tell.what) && joined_next(&joined, &tell)) {
+            if (!tell.arg) tell.what = CV_LEADERLESS; /* without ids nobody knows who it is */
             if (tell.what != CV_LEADERLESS) printf("%" PRIu64 "\n", tell.arg);
             if (tell.what == CV_LEADERLESS && asking->watch) puts("");
-            fflush(stdout);
+            if (fflush(stdout) != 0)
+                return exit_code(EXIT_SYSTEM); /* the end of the program says why */
         }
         if (asking->watch || !tell.what) code = ended(&joined);
         if (!code && (asking->watch || !tell.what)) poll(&file, 1, -1);
@@ -201,15 +215,15 @@ static int state(struct asking *asking) {
     struct joined joined;
     struct cv_tell tell;
     bool shown = false;
-    int code = joined_open(&joined, asking->request.socket);
-    if (!code) joined_watch(&joined);
+    int code = joined_open(&joined, asking->request.socket, CV_FOREVER);
+    if (!code) joined_say(&joined, "state\n");
     while (!code && (asking->watch || !shown)) {
         struct pollfd file = {joined.socket, POLLIN, 0};
         poll(&file, 1, -1);
         while (joined_next(&joined, &tell)) continue;
         if (joined.state && asking->json) puts(joined.state);
         if (joined.state && !asking->json) print_state(joined.state);
-        fflush(stdout);
+        if (fflush(stdout) != 0) return exit_code(EXIT_SYSTEM);
         shown |= joined.state != NULL;
         free(joined.state);
         joined.state = NULL;
@@ -253,7 +267,7 @@ int peer_ask(int argc, char **argv) {
     snprintf(name, sizeof name, "conclave peer %s", ask->name); /* in its help */
     argv[0] = name;
     run_split(&request->run, &argc, argv);
-    argp_parse(&argp, argc, argv, 0, NULL, &asking);
+    if (argp_parse(&argp, argc, argv, 0, NULL, &asking) != 0) return exit_code(EXIT_USAGE);
     request->socket = peer_socket_path(request->socket, room);
     if (!request->socket) usage_error("there is no directory for the socket; give --socket PATH");
     if (ask->action == PEER_LOCK && !request->run.command)

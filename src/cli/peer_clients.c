@@ -41,15 +41,42 @@ static void drop(struct clients *clients, struct client *client) {
     if (clients->phase == INSIDE) leave(clients);
 }
 
-/* Who does not read is dropped: what it is told is little. */
-static bool say(const struct client *client, const char *text) {
-    size_t size = strlen(text);
-    return send(client->socket, text, size, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)size;
+/* It is told that it is alone, and ends.  What it has is given back when it is gone: its command
+ * may still run. */
+static void part_with(struct client *client) {
+    client->parted = true;
+    shutdown(client->socket, SHUT_WR);
 }
 
-static bool tell(const struct client *client, const struct cv_tell *tell) {
+/* Who does not read is parted with: what it is told is little. */
+static void say(struct client *client, const char *text) {
+    size_t size = strlen(text);
+    if (client->parted) return;
+    if (send(client->socket, text, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)size)
+        part_with(client);
+}
+
+/* The line that lets it in, with the file that commands share. */
+static void let_in(const struct clients *clients, struct client *client, const char *text) {
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+    struct iovec line = {(char *)text, strlen(text)};
+    struct msghdr message = {.msg_iov = &line,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    struct cmsghdr *part = CMSG_FIRSTHDR(&message);
+    part->cmsg_level = SOL_SOCKET;
+    part->cmsg_type = SCM_RIGHTS;
+    part->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(part), &clients->shared, sizeof(int));
+    if (client->parted) return;
+    if (sendmsg(client->socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)line.iov_len)
+        part_with(client);
+}
+
+static void tell(struct client *client, const struct cv_tell *tell) {
     char line[64];
-    return tell_print(line, sizeof line, tell) == 0 || say(client, line);
+    if (tell_print(line, sizeof line, tell)) say(client, line);
 }
 
 static const char *gives(const struct peer_setup *setup) {
@@ -58,10 +85,13 @@ static const char *gives(const struct peer_setup *setup) {
 }
 
 static void take_new(struct clients *clients) {
+    static const char full[] = "full\n";
     int socket = accept4(clients->listener, NULL, NULL, SOCK_CLOEXEC);
     char greeting[128];
+    clients->pausing = socket < 0;
     if (socket < 0) return;
     if (clients->count == CLIENTS_MAX) {
+        send(socket, full, sizeof full - 1, MSG_NOSIGNAL | MSG_DONTWAIT);
         close(socket);
         return;
     }
@@ -69,20 +99,21 @@ static void take_new(struct clients *clients) {
     *client = (struct client){.socket = socket};
     snprintf(greeting, sizeof greeting, "peer %" PRIu32 " %.63s %s\n", clients->setup->config.self,
              clients->setup->group.algorithm->name, gives(clients->setup));
-    if (!say(client, greeting) || !tell(client, &clients->role)) drop(clients, client);
+    say(client, greeting);
+    tell(client, &clients->role);
 }
 
 /* False: it is nothing that can be asked now. */
 static bool take_line(struct clients *clients, struct client *client) {
     const struct peer_setup *setup = clients->setup;
-    bool locks = strcmp(gives(setup), "lock") == 0, elects = strcmp(gives(setup), "election") == 0;
+    bool locks = strcmp(gives(setup), "lock") == 0;
     if (strcmp(client->line, "acquire") == 0 && locks && !client->place && !clients->ending) {
         client->place = ++clients->places;
     } else if (strcmp(client->line, "release") == 0 && clients->phase == INSIDE &&
                client->place == clients->holder) {
         leave(clients);
-    } else if (strcmp(client->line, "campaign") == 0 && elects) {
-        peer_thread_call(clients->thread, CV_CAMPAIGN);
+    } else if (strcmp(client->line, "runs") == 0) {
+        client->runs = true;
     } else if (strcmp(client->line, "state") == 0) {
         client->watches = client->behind = true;
     } else {
@@ -91,20 +122,16 @@ static bool take_line(struct clients *clients, struct client *client) {
     return true;
 }
 
-/* False: it is gone, or says what it should not. */
+/* False: it is gone.  Who says what it should not is not listened to any more. */
 static bool take_text(struct clients *clients, struct client *client) {
     char part[64];
     ssize_t size = recv(client->socket, part, sizeof part, MSG_DONTWAIT);
     if (size < 0) return errno == EAGAIN || errno == EINTR;
-    for (ssize_t i = 0; i < size; i++) {
-        if (part[i] != '\n') {
-            if (client->used == sizeof client->line - 1) return false;
-            client->line[client->used++] = part[i];
-            continue;
-        }
-        client->line[client->used] = 0;
-        client->used = 0;
-        if (!take_line(clients, client)) return false;
+    for (ssize_t i = 0; i < size && !client->parted; i++) {
+        bool ends = part[i] == '\n', full = client->used == sizeof client->line - 1;
+        client->line[client->used++] = ends || full ? 0 : part[i];
+        if (ends) client->used = 0;
+        if (ends ? !take_line(clients, client) : full) part_with(client);
     }
     return size > 0;
 }
@@ -112,7 +139,7 @@ static bool take_text(struct clients *clients, struct client *client) {
 /* ---- All of them ---- */
 
 unsigned clients_poll(const struct clients *clients, struct pollfd *files) {
-    files[0] = (struct pollfd){clients->listener, POLLIN, 0};
+    files[0] = (struct pollfd){clients->pausing ? -1 : clients->listener, POLLIN, 0};
     for (unsigned i = 0; i < clients->count; i++)
         files[i + 1] = (struct pollfd){clients->client[i].socket, POLLIN, 0};
     return clients->count + 1;
@@ -123,18 +150,24 @@ void clients_serve(struct clients *clients, const struct pollfd *files, unsigned
     for (unsigned i = count - 1; i-- > 0;)
         if (files[i + 1].revents && !take_text(clients, &clients->client[i]))
             drop(clients, &clients->client[i]);
+    clients->pausing = false;
     if (files[0].revents) take_new(clients);
     ask(clients);
 }
 
 static void entered(struct clients *clients, const struct cv_tell *told) {
     struct client *next;
+    char line[64];
+    tell_print(line, sizeof line, told);
     clients->phase = INSIDE;
     while ((next = first_in_queue(clients))) {
+        let_in(clients, next, line);
+        if (next->parted) {
+            next->place = 0;
+            continue;
+        }
         clients->holder = next->place;
-        if (tell(next, told)) return;
-        clients->holder = 0;
-        drop(clients, next);
+        return;
     }
     leave(clients); /* who wanted it has gone */
 }
@@ -145,7 +178,7 @@ static void left(struct clients *clients, const struct cv_tell *told) {
         struct client *client = &clients->client[i];
         if (client->place != clients->holder) continue;
         client->place = 0;
-        if (!tell(client, told)) drop(clients, client);
+        tell(client, told);
         break;
     }
     clients->holder = 0;
@@ -157,8 +190,7 @@ void clients_told(struct clients *clients, const struct cv_tell *told) {
     if (told->what == CV_LEFT) left(clients, told);
     if (told->what != CV_ELECTED && told->what != CV_FOLLOWS && told->what != CV_LEADERLESS) return;
     clients->role = *told;
-    for (unsigned i = clients->count; i-- > 0;)
-        if (!tell(&clients->client[i], told)) drop(clients, &clients->client[i]);
+    for (unsigned i = 0; i < clients->count; i++) tell(&clients->client[i], told);
 }
 
 unsigned clients_queue(const struct clients *clients) {
@@ -173,6 +205,12 @@ bool clients_watch(const struct clients *clients) {
     return any;
 }
 
+bool clients_run(const struct clients *clients) {
+    bool any = false;
+    for (unsigned i = 0; i < clients->count; i++) any |= clients->client[i].runs;
+    return any;
+}
+
 void clients_show(struct clients *clients, const char *state) {
     bool same = clients->state && strcmp(clients->state, state) == 0;
     if (!same) {
@@ -180,11 +218,11 @@ void clients_show(struct clients *clients, const char *state) {
         clients->state = strdup(state);
         cv_assert(clients->state);
     }
-    for (unsigned i = clients->count; i-- > 0;) {
+    for (unsigned i = 0; i < clients->count; i++) {
         struct client *client = &clients->client[i];
         if (!client->watches || (same && !client->behind)) continue;
         client->behind = false;
-        if (!say(client, state)) drop(clients, client);
+        say(client, state);
     }
 }
 
@@ -192,8 +230,11 @@ void clients_end(struct clients *clients) {
     clients->ending = true;
     if (clients->listener >= 0) close(clients->listener);
     clients->listener = -1;
-    for (unsigned i = clients->count; i-- > 0;)
-        if (!say(&clients->client[i], "ends\n")) drop(clients, &clients->client[i]);
+    for (unsigned i = 0; i < clients->count; i++) {
+        struct client *client = &clients->client[i];
+        if (client->place != clients->holder) client->place = 0; /* it does not get it any more */
+        say(client, "ends\n");
+    }
 }
 
 /* What somebody still holds is not given back: its command lives until it learns of this. */

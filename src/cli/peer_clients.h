@@ -4,15 +4,18 @@
 #define CV_CLI_PEER_CLIENTS_H
 
 #include <poll.h>
+#include <sys/stat.h>
 
 #include "cli/peer.h"
 
-enum { CLIENTS_MAX = 200 };
+enum { CLIENTS_MAX = 1000 };
 
 struct client {
     int socket;
     uint64_t place;       /* in the queue; 0: it does not want the lock */
     bool watches, behind; /* the state; it has not got the latest */
+    bool runs;            /* a command while the participant leads */
+    bool parted;          /* nothing is told to it and taken from it any more */
     char line[16];
     size_t used;
 };
@@ -21,6 +24,9 @@ struct clients {
     const struct peer_setup *setup;
     struct peer_thread *thread;
     int listener;
+    const char *path; /* of its socket */
+    struct stat place;
+    int shared; /* a file that those inside have open as well, see cli/peer_remains.h */
     struct client client[CLIENTS_MAX];
     unsigned count;
     uint64_t places; /* that were given */
@@ -30,6 +36,7 @@ struct clients {
     struct cv_tell role; /* in an election: what was told last */
     char *state;         /* that was told last to those who watch; NULL: none */
     bool ending;
+    bool pausing; /* nobody could be accepted: that is tried again later */
 };
 
 /* Fills in what is waited for, and returns how many; room is for one more than CLIENTS_MAX. */
@@ -38,6 +45,8 @@ unsigned clients_poll(const struct clients *clients, struct pollfd *files);
 unsigned clients_queue(const struct clients *clients);
 /* Whether somebody watches the state of the participant. */
 bool clients_watch(const struct clients *clients);
+/* Whether somebody may have a command that runs while the participant leads. */
+bool clients_run(const struct clients *clients);
 /* What has come of that. */
 void clients_serve(struct clients *clients, const struct pollfd *files, unsigned count);
 /* The algorithm has told something. */

@@ -10,8 +10,7 @@
 
 #include "cli/peer.h"
 
-static const char *const calls[] = {
-    [CV_ACQUIRE] = "acquire\n", [CV_RELEASE] = "release\n", [CV_CAMPAIGN] = "campaign\n"};
+static const char *const calls[] = {[CV_ACQUIRE] = "acquire\n", [CV_RELEASE] = "release\n"};
 
 /* ---- Lines ---- */
 
@@ -47,8 +46,8 @@ const char *peer_socket_path(const char *given, char room[PEER_PATH_MAX]) {
     if (!given) given = getenv("CONCLAVE_PEER_SOCKET");
     if (given && *given) return given;
     if (!directory || *directory != '/') return NULL;
-    snprintf(room, PEER_PATH_MAX, "%.80s/conclave-peer.socket", directory);
-    return room;
+    int size = snprintf(room, PEER_PATH_MAX, "%s/conclave-peer.socket", directory);
+    return size < PEER_PATH_MAX ? room : NULL;
 }
 
 static bool set_address(struct sockaddr_un *address, const char *path) {
@@ -69,15 +68,18 @@ static bool clear_place(const struct sockaddr_un *address, char *error) {
                  address->sun_path);
         return false;
     }
-    int probe = open_socket();
-    bool answers = probe >= 0 && connect(probe, (const void *)address, sizeof *address) == 0;
+    int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool answers = connect(probe, (const void *)address, sizeof *address) == 0 || errno == EAGAIN;
+    int why = errno;
     if (probe >= 0) close(probe);
+    if (!answers && why == ECONNREFUSED) return unlink(address->sun_path) == 0 || errno == ENOENT;
     if (answers)
         snprintf(error, PEER_ERROR_MAX, "%s: another participant listens there; give --socket",
                  address->sun_path);
     else
-        unlink(address->sun_path);
-    return !answers;
+        snprintf(error, PEER_ERROR_MAX, "%s: there is a socket of somebody else (%s)",
+                 address->sun_path, strerror(why));
+    return false;
 }
 
 int peer_socket_listen(const char *path, char error[PEER_ERROR_MAX]) {
@@ -101,6 +103,18 @@ int peer_socket_listen(const char *path, char error[PEER_ERROR_MAX]) {
 
 /* ---- The connection ---- */
 
+/* Where scripts open nothing. */
+static void let_inherit(int *file) {
+    enum { FIRST = 100 };
+    int other = fcntl(*file, F_DUPFD, FIRST);
+    if (other < 0) {
+        fcntl(*file, F_SETFD, 0);
+        return;
+    }
+    close(*file);
+    *file = other;
+}
+
 /* Whose commands run what it says: this user's, or root's. */
 static bool is_trusted(int socket) {
     struct ucred other;
@@ -114,6 +128,25 @@ static int lose(struct joined *joined, const char *why) {
     return -1;
 }
 
+/* Reads, and takes a file that comes with it. */
+static ssize_t receive(struct joined *joined, size_t room, int flags) {
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    struct iovec text = {joined->text + joined->used, room};
+    struct msghdr message = {.msg_iov = &text,
+                             .msg_iovlen = 1,
+                             .msg_control = control,
+                             .msg_controllen = sizeof control};
+    ssize_t size = recvmsg(joined->socket, &message, flags | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *part = size > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (part && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS &&
+        part->cmsg_len == CMSG_LEN(sizeof(int))) {
+        if (joined->shared >= 0) close(joined->shared);
+        memcpy(&joined->shared, CMSG_DATA(part), sizeof(int));
+        let_inherit(&joined->shared);
+    }
+    return size;
+}
+
 /* Reads what there is.  It is lost with what it says too much, or not in lines. */
 static void fill(struct joined *joined) {
     while (!*joined->why) {
@@ -121,7 +154,7 @@ static void fill(struct joined *joined) {
         if (!room && !memchr(joined->text, '\n', joined->used))
             lose(joined, "it is no participant");
         if (!room) return;
-        ssize_t size = recv(joined->socket, joined->text + joined->used, room, MSG_DONTWAIT);
+        ssize_t size = receive(joined, room, MSG_DONTWAIT);
         if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (size <= 0)
             lose(joined, "the participant has ended");
@@ -161,63 +194,60 @@ const char *joined_failure(struct joined *joined) {
     return *joined->why ? joined->why : NULL;
 }
 
-void joined_call(struct joined *joined, uint32_t what) {
-    const char *text = calls[what];
-    if (send(joined->socket, text, strlen(text), MSG_NOSIGNAL) < 0) fill(joined);
+void joined_say(struct joined *joined, const char *line) {
+    if (send(joined->socket, line, strlen(line), MSG_NOSIGNAL) < 0) fill(joined);
 }
 
-void joined_watch(struct joined *joined) {
-    static const char text[] = "state\n";
-    if (send(joined->socket, text, sizeof text - 1, MSG_NOSIGNAL) < 0) fill(joined);
+void joined_call(struct joined *joined, uint32_t what) { joined_say(joined, calls[what]); }
+
+static const char *explain(int error) {
+    return error == EAGAIN || error == EINPROGRESS ? "it does not answer" : strerror(error);
 }
 
 static int greet(struct joined *joined) {
-    struct timeval patience = {.tv_sec = 10};
     char line[sizeof joined->text];
-    setsockopt(joined->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     while (!take_line(joined, line)) {
-        ssize_t size = recv(joined->socket, joined->text + joined->used,
-                            sizeof joined->text - joined->used, 0);
-        if (size <= 0) return lose(joined, size ? strerror(errno) : "it has ended");
+        ssize_t size = receive(joined, sizeof joined->text - joined->used, 0);
+        if (size <= 0) return lose(joined, size ? explain(errno) : "it has ended");
         joined->used += (size_t)size;
     }
+    joined->full = strcmp(line, "full") == 0;
+    if (joined->full) return lose(joined, "it serves as many commands as it can; try again later");
     if (sscanf(line, "peer %" SCNu32 " %63s %15s", &joined->id, joined->algorithm, joined->gives) ==
         3)
         return 0;
     return lose(joined, "it is no participant");
 }
 
-int joined_open(struct joined *joined, const char *path) {
+int joined_open(struct joined *joined, const char *path, int64_t wait) {
+    enum { USUAL_MS = 10000 };
     struct sockaddr_un address;
-    *joined = (struct joined){.socket = open_socket()};
+    *joined = (struct joined){.socket = open_socket(), .shared = -1};
     if (joined->socket < 0) return remote_say(EXIT_SYSTEM, "no socket: %s", strerror(errno));
+    if (wait < 0 || wait > USUAL_MS) wait = USUAL_MS;
+    struct timeval patience = {wait / 1000, wait % 1000 * 1000};
+    setsockopt(joined->socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    setsockopt(joined->socket, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
     if (!set_address(&address, path)) {
         lose(joined, "the path is too long for a socket");
     } else if (connect(joined->socket, (const void *)&address, sizeof address) != 0) {
         int code = errno == EACCES || errno == EPERM ? EXIT_NOT_ALLOWED : EXIT_NO_SERVER;
         return remote_say(code, "no participant at %s (%s); 'conclave peer run' starts one", path,
-                          strerror(errno));
+                          explain(errno));
     } else if (!is_trusted(joined->socket)) {
         return remote_say(EXIT_NOT_ALLOWED, "the participant at %s is somebody else's", path);
     }
     if (!*joined->why && greet(joined) == 0) return 0;
-    return remote_say(EXIT_NO_SERVER, "no participant at %s: %s", path, joined->why);
+    return remote_say(joined->full ? EXIT_BUSY : EXIT_NO_SERVER, "the participant at %s: %s", path,
+                      joined->why);
 }
 
-void joined_let_inherit(struct joined *joined) {
-    enum { FIRST = 100 };
-    int other = fcntl(joined->socket, F_DUPFD, FIRST);
-    if (other < 0) {
-        fcntl(joined->socket, F_SETFD, 0);
-        return;
-    }
-    close(joined->socket);
-    joined->socket = other;
-}
+void joined_let_inherit(struct joined *joined) { let_inherit(&joined->socket); }
 
 void joined_close(struct joined *joined) {
     if (joined->socket >= 0) close(joined->socket);
-    joined->socket = -1;
+    if (joined->shared >= 0) close(joined->shared);
+    joined->socket = joined->shared = -1;
     free(joined->state);
     joined->state = NULL;
 }

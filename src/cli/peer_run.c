@@ -2,9 +2,11 @@
  * stays. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdlib.h>
 
 #include "cli/health.h"
+#include "cli/lines.h"
 #include "cli/peer.h"
 
 static void wake(void *keeper) { keeper_wake(keeper); }
@@ -50,6 +52,18 @@ static int wait_idle(struct peer_request *request, int64_t until) {
     return code;
 }
 
+static int say_ending(const struct peer_request *request) {
+    return remote_say(EXIT_NO_SERVER, "peer %u ends, and gives no lock any more",
+                      number_of(request));
+}
+
+/* Whether the participant was told to end. */
+static bool is_ending(struct peer_request *request) {
+    struct cv_tell tell;
+    while (next_tell(request, &tell)) continue;
+    return request->joined && request->joined->ends;
+}
+
 /* Waits for what the algorithm tells: 0, or the exit code. */
 static int wait_for(struct peer_request *request, uint32_t what, struct cv_tell *tell,
                     int64_t until) {
@@ -57,8 +71,7 @@ static int wait_for(struct peer_request *request, uint32_t what, struct cv_tell 
         while (next_tell(request, tell))
             if (tell->what == what) return 0;
         if (request->joined && request->joined->ends && what == CV_ENTERED)
-            return remote_say(EXIT_NO_SERVER, "peer %u ends, and gives no lock any more",
-                              number_of(request));
+            return say_ending(request);
         if (lease_now() >= until)
             return remote_say(request->busy_code,
                               "the command was not run: the peers did not let it in within -w");
@@ -86,19 +99,18 @@ static int run_inside(struct peer_request *request) {
     struct run *run = &request->run;
     int code = start(run);
     if (code) return code;
-    while (keeper_next(run->keeper, LEASE_NONE) != KEEPER_ENDED) {
-        struct cv_tell tell;
-        while (next_tell(request, &tell)) continue;
+    do {
         if (failure_of(request)) keeper_kill(run->keeper);
-        if (request->joined && request->joined->ends) keeper_end(run->keeper);
-    }
+        if (is_ending(request)) keeper_end(run->keeper);
+    } while (keeper_next(run->keeper, LEASE_NONE) != KEEPER_ENDED);
     if (run->keeper->lost)
         return remote_say(EXIT_LOST, "peer %u has failed, and the command was killed: %s",
                           number_of(request), failure_of(request));
     return keeper_code(run->keeper);
 }
 
-static int lock_once(struct peer_request *request) {
+/* Returns the exit code of the command.  `left`: 0, or the exit code of one that would follow. */
+static int lock_once(struct peer_request *request, int *left) {
     struct run *run = &request->run;
     struct cv_tell tell;
     int64_t until = request->wait < 0 ? LEASE_NONE : lease_now() + request->wait;
@@ -108,91 +120,132 @@ static int lock_once(struct peer_request *request) {
     if (failure_of(request)) return wait_idle(request, lease_now());
     if (tell.arg) export_number(run, "CONCLAVE_TOKEN", tell.arg);
     if (run->verbose) remote_say(0, "peer %u holds the lock", number_of(request));
-    code = run_inside(request);
+    code = is_ending(request) ? say_ending(request) : run_inside(request);
     if (run->keeper->lost || run->keeper->alone) return code;
     call(request, CV_RELEASE);
-    int waited = wait_for(request, CV_LEFT, &tell, LEASE_NONE);
-    return code ? code : waited;
+    *left = wait_for(request, CV_LEFT, &tell, LEASE_NONE);
+    return code;
 }
 
 static int lock(struct peer_request *request) {
-    int code = 0;
-    for (uint64_t i = 0; i < request->times && !code; i++) code = lock_once(request);
+    int code = 0, left = 0;
+    for (uint64_t i = 0; i < request->times && !code; i++)
+        code = left ? left : lock_once(request, &left);
     return code;
 }
 
 /* ---- elect ---- */
 
-static void say_leader(struct peer_request *request, const struct cv_tell *tell) {
-    struct run *run = &request->run;
-    bool leads = tell->what == CV_ELECTED;
-    uint64_t leader =
-        leads && !tell->arg ? request->setup.group.ids[request->setup.config.self] : tell->arg;
-    const char *hook = leads ? request->on_leader : request->on_follower;
-    if (tell->what == CV_LEADERLESS) {
-        puts("leaderless");
-    } else {
-        printf("%s %" PRIu64 " term %u\n", leads ? "leads" : "follows", leader, tell->term);
-        export_number(run, "CONCLAVE_LEADER", leader);
-        export_number(run, "CONCLAVE_TERM", tell->term);
-        run_export(run, "CONCLAVE_STATE", leads ? "leading" : "following");
-        if (hook) health_start(run, hook);
-    }
-    fflush(stdout);
-}
-
 struct lead {
+    struct peer_request *request;
     bool leads, running;
     bool ending; /* it was lost since the command was started */
     uint32_t term;
+    struct lines lines;
+    pid_t hook;          /* that runs; 0: none */
+    struct cv_tell next; /* what the next hook is for; its `what` is 0: there is none */
 };
 
-static void take_tells(struct peer_request *request, struct lead *lead) {
-    struct cv_tell tell;
-    while (next_tell(request, &tell)) {
-        if (tell.what != CV_ELECTED && tell.what != CV_FOLLOWS && tell.what != CV_LEADERLESS)
-            continue;
-        lead->leads = tell.what == CV_ELECTED;
-        bool same = lead->leads && tell.term == lead->term;
-        if (lead->running && !same && !lead->ending) {
-            lead->ending = true;
-            keeper_end(request->run.keeper);
+static void hook_ended(pid_t pid, int status, void *arg) {
+    struct lead *lead = arg;
+    (void)status;
+    if (pid != lead->hook) return;
+    lead->hook = 0;
+    keeper_wake(lead->request->run.keeper);
+}
+
+/* One after the other, so that the last one is for how it is now; those between are left out. */
+static void run_hook(struct lead *lead) {
+    struct run *run = &lead->request->run;
+    const struct cv_tell *tell = &lead->next;
+    bool leads = tell->what == CV_ELECTED, known = tell->what != CV_LEADERLESS;
+    const char *hook = leads ? lead->request->on_leader : lead->request->on_follower;
+    if (!tell->what || lead->hook) return;
+    export_number(run, "CONCLAVE_LEADER", tell->arg);
+    export_number(run, "CONCLAVE_TERM", tell->term);
+    if (!known) run_export(run, "CONCLAVE_LEADER", "");
+    run_export(run, "CONCLAVE_STATE", leads ? "leading" : known ? "following" : "leaderless");
+    pid_t pid = hook ? health_start(run, hook) : 0;
+    lead->hook = pid > 0 ? pid : 0;
+    lead->next.what = 0;
+}
+
+static void take_tell(struct lead *lead, const struct cv_tell *tell) {
+    struct keeper *keeper = lead->request->run.keeper;
+    bool led = lead->leads, known = tell->what != CV_LEADERLESS;
+    if (tell->what != CV_ELECTED && tell->what != CV_FOLLOWS && known) return;
+    lead->leads = tell->what == CV_ELECTED;
+    bool same = lead->leads && tell->term == lead->term;
+    if (lead->running && !same && !lead->ending) {
+        lead->ending = true;
+        keeper_end(keeper);
+    }
+    if (lead->leads) lead->term = tell->term;
+    if (known || led) lead->next = *tell;
+    if (known)
+        lines_say(&lead->lines, "%s %" PRIu64 " term %" PRIu32, lead->leads ? "leads" : "follows",
+                  tell->arg, tell->term);
+    else
+        lines_say(&lead->lines, "leaderless");
+}
+
+/* What nobody has read yet is tried again soon. */
+static int64_t next_look(struct lead *lead) {
+    enum { AGAIN_MS = 100 };
+    return lines_flush(&lead->lines) ? LEASE_NONE : lease_now() + AGAIN_MS;
+}
+
+/* There is no participant any more, so this one does not lead.  Returns the exit code. */
+static int lose_participant(struct lead *lead, const char *failure, bool killed) {
+    struct peer_request *request = lead->request;
+    int64_t until = lease_now() + request->run.grace;
+    if (lead->leads) take_tell(lead, &(struct cv_tell){.what = CV_LEADERLESS});
+    for (run_hook(lead); lead->hook && lease_now() < until; run_hook(lead))
+        if (run_wait(&request->run, until) != 0) break;
+    if (killed)
+        return remote_say(EXIT_LOST, "peer %u has failed, and the command was killed: %s",
+                          number_of(request), failure);
+    return remote_say(request->joined ? EXIT_NO_SERVER : EXIT_SYSTEM, "peer %u ends%s%s",
+                      number_of(request), failure ? ": " : "", failure ? failure : "");
+}
+
+static int lead_on(struct lead *lead) {
+    struct peer_request *request = lead->request;
+    struct run *run = &request->run;
+    for (struct cv_tell tell;;) {
+        while (next_tell(request, &tell)) take_tell(lead, &tell);
+        const char *failure = failure_of(request);
+        bool ends = request->joined && request->joined->ends;
+        if (lead->running && failure) keeper_kill(run->keeper);
+        if (lead->running && ends) keeper_end(run->keeper);
+        if (!lead->running && (failure || ends)) return lose_participant(lead, failure, false);
+        run_hook(lead);
+        if (lead->leads && run->command && !lead->running) {
+            int code = start(run);
+            if (code) return code;
+            lead->running = true;
+            lead->ending = false;
+        } else if (!lead->running) {
+            int code = run_wait(run, next_look(lead));
+            request->interrupted = code != 0;
+            if (code) return code;
+        } else if (keeper_next(run->keeper, next_look(lead)) == KEEPER_ENDED) {
+            lead->running = false;
+            if (failure) return lose_participant(lead, failure, true);
+            if (!lead->ending || run->keeper->asked || run->keeper->alone)
+                return keeper_code(run->keeper);
         }
-        if (lead->leads) lead->term = tell.term;
-        say_leader(request, &tell);
     }
 }
 
 static int elect(struct peer_request *request) {
-    struct run *run = &request->run;
-    struct lead lead = {0};
+    struct lead lead = {.request = request};
+    request->run.keeper->on_child = hook_ended;
+    request->run.keeper->arg = &lead;
     if (!request->joined) call(request, CV_CAMPAIGN); /* one that stays has done so */
-    for (;;) {
-        take_tells(request, &lead);
-        const char *failure = failure_of(request);
-        bool ends = request->joined && request->joined->ends;
-        if (lead.running && failure) keeper_kill(run->keeper);
-        if (lead.running && ends) keeper_end(run->keeper);
-        if (!lead.running && ends)
-            return remote_say(EXIT_NO_SERVER, "peer %u ends", number_of(request));
-        if (lead.leads && run->command && !lead.running && !failure) {
-            int code = start(run);
-            if (code) return code;
-            lead.running = true;
-            lead.ending = false;
-        }
-        if (!lead.running) {
-            int code = wait_idle(request, LEASE_NONE);
-            if (code) return code;
-        } else if (keeper_next(run->keeper, LEASE_NONE) == KEEPER_ENDED) {
-            lead.running = false;
-            if (failure)
-                return remote_say(EXIT_LOST, "peer %u has failed, and the command was killed: %s",
-                                  number_of(request), failure);
-            if (!lead.ending || run->keeper->asked || run->keeper->alone)
-                return keeper_code(run->keeper);
-        }
-    }
+    int code = lead_on(&lead);
+    request->run.keeper->on_child = NULL;
+    return code;
 }
 
 /* ---- All of them ---- */
@@ -209,16 +262,30 @@ static int serve(struct peer_request *request) {
     return 0;
 }
 
+/* Whether the lock is held around this program; from now on it is around those that it starts. */
+static bool is_inside(struct peer_request *request) {
+    char path[PATH_MAX];
+    const char *around = getenv("CONCLAVE_PEER_INSIDE");
+    if (!realpath(request->socket, path)) return false;
+    run_export(&request->run, "CONCLAVE_PEER_INSIDE", path);
+    return around && strcmp(around, path) == 0;
+}
+
 /* Also those that the command has started keep the connection open: nobody else enters while one of
  * them lives, even if all who watch over them are killed. */
 static int join(struct keeper *keeper, struct peer_request *request) {
-    int code = joined_open(request->joined, request->socket);
+    int code = joined_open(request->joined, request->socket, request->wait);
     if (code) return code;
     bool locks = request->action == PEER_LOCK;
     if (strcmp(request->joined->gives, locks ? "lock" : "election") != 0)
         return remote_say(exit_code(EXIT_USAGE), "peer %u of %s gives no %s", request->joined->id,
                           request->joined->algorithm, locks ? "lock" : "leader");
+    if (locks && is_inside(request))
+        return remote_say(exit_code(EXIT_USAGE),
+                          "this runs inside the lock of that participant already, and would wait "
+                          "for itself");
     if (locks) joined_let_inherit(request->joined);
+    if (!locks && request->run.command) joined_say(request->joined, "runs\n");
     keeper->file = request->joined->socket;
     export_number(&request->run, "CONCLAVE_PEER", request->joined->id);
     return locks ? lock(request) : elect(request);
@@ -251,4 +318,7 @@ static int keep(struct keeper *keeper, void *arg) {
     return code;
 }
 
-int peer_run(struct peer_request *request) { return guard(keep, request, NULL, NULL); }
+int peer_run(struct peer_request *request) {
+    unsetenv("CONCLAVE_TOKEN"); /* of another lock, around this one */
+    return guard(keep, request, NULL, NULL);
+}

@@ -13,7 +13,9 @@
 #include "base/notify.h"
 #include "cli/cli.h"
 #include "cli/lease.h"
+#include "cli/lines.h"
 #include "cli/peer_clients.h"
+#include "cli/peer_remains.h"
 #include "process/roster.h"
 
 enum { LINE_MAX_ = 64, ENDING_MS = 10000, SHOW_MS = 200, FIELDS_MAX = 1024 };
@@ -25,6 +27,7 @@ struct talk {
     struct clients *clients; /* NULL: somebody types */
     bool wants, inside;      /* who types */
     uint64_t token;          /* of the last stay */
+    struct lines lines;
     char line[LINE_MAX_];
     size_t used;
     bool quits;
@@ -35,15 +38,8 @@ static void wake(void *arg) {
     if (write(*(int *)arg, &one, sizeof one) < 0) return; /* it is awake */
 }
 
-static void say(const char *text) {
-    puts(text);
-    fflush(stdout);
-}
-
 static void take_tells(struct talk *talk) {
-    const struct peer_setup *setup = &talk->request->setup;
     struct cv_tell tell;
-    char text[96];
     while (peer_thread_next(talk->thread, &tell)) {
         char term[24] = "";
         if (tell.term) snprintf(term, sizeof term, " in term %u", tell.term);
@@ -52,25 +48,19 @@ static void take_tells(struct talk *talk) {
             talk->inside = true;
             talk->token = tell.arg;
             if (tell.arg)
-                snprintf(text, sizeof text, "inside, token %" PRIu64, tell.arg);
+                lines_say(&talk->lines, "inside, token %" PRIu64, tell.arg);
             else
-                snprintf(text, sizeof text, "inside");
+                lines_say(&talk->lines, "inside");
             break;
         case CV_LEFT:
             talk->wants = talk->inside = false;
-            snprintf(text, sizeof text, "idle");
+            lines_say(&talk->lines, "idle");
             break;
-        case CV_ELECTED:
-            if (!tell.arg) tell.arg = setup->group.ids[setup->config.self];
-            snprintf(text, sizeof text, "leads%s", term);
-            break;
-        case CV_FOLLOWS:
-            snprintf(text, sizeof text, "follows %" PRIu64 "%s", tell.arg, term);
-            break;
-        case CV_LEADERLESS: snprintf(text, sizeof text, "leaderless"); break;
+        case CV_ELECTED: lines_say(&talk->lines, "leads%s", term); break;
+        case CV_FOLLOWS: lines_say(&talk->lines, "follows %" PRIu64 "%s", tell.arg, term); break;
+        case CV_LEADERLESS: lines_say(&talk->lines, "leaderless"); break;
         default: continue;
         }
-        say(text);
         if (talk->clients) clients_told(talk->clients, &tell);
     }
 }
@@ -97,7 +87,7 @@ static void take_command(struct talk *talk, const char *line) {
         talk->quits = true;
     } else if (strcmp(line, "acquire") == 0 && lock && !serves && !talk->wants) {
         talk->wants = true;
-        say("waits");
+        lines_say(&talk->lines, "waits");
         peer_thread_call(talk->thread, CV_ACQUIRE);
     } else if (strcmp(line, "release") == 0 && talk->inside) {
         talk->inside = false;
@@ -127,14 +117,27 @@ static void read_input(struct talk *talk) {
     }
 }
 
+/* Those that are ignored, as by nohup, stay so. */
 static int take_signals(void) {
+    static const int ending[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action;
     sigset_t set;
     sigemptyset(&set);
-    sigaddset(&set, SIGINT), sigaddset(&set, SIGTERM), sigaddset(&set, SIGHUP);
+    for (int i = 0; i < 3; i++)
+        if (sigaction(ending[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(&set, ending[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
     int signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (signals < 0) system_error("signals: %s", strerror(errno));
     return signals;
+}
+
+/* Unless somebody else has put another one there. */
+static void remove_socket(const struct clients *clients) {
+    struct stat now;
+    if (lstat(clients->path, &now) == 0 && now.st_ino == clients->place.st_ino &&
+        now.st_dev == clients->place.st_dev)
+        unlink(clients->path);
 }
 
 static void open_thread(struct talk *talk, int *woken) {
@@ -143,7 +146,9 @@ static void open_thread(struct talk *talk, int *woken) {
     *woken = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (*woken < 0) system_error("no descriptor: %s", strerror(errno));
     talk->thread = peer_thread_open(&setup->config, &setup->credentials, wake, woken, error);
-    if (!talk->thread) system_error("peer %u cannot start: %s", setup->config.self, error);
+    if (talk->thread) return;
+    if (talk->clients) remove_socket(talk->clients);
+    system_error("peer %u cannot start: %s", setup->config.self, error);
 }
 
 static bool all_have_it(struct talk *talk) {
@@ -188,12 +193,13 @@ int peer_interact(struct peer_request *request) {
     const struct peer_setup *setup = &request->setup;
     int signals = take_signals(), woken;
     open_thread(&talk, &woken);
-    say(setup->config.self <= setup->group.servers    ? "serves"
-        : setup->group.algorithm->problem == CV_MUTEX ? "idle"
-                                                      : "leaderless");
+    lines_say(&talk.lines, "%s",
+              setup->config.self <= setup->group.servers    ? "serves"
+              : setup->group.algorithm->problem == CV_MUTEX ? "idle"
+                                                            : "leaderless");
     struct pollfd ready[] = {{woken, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}, {signals, POLLIN, 0}};
     while (!talk.quits && !peer_thread_failure(talk.thread)) {
-        if (poll(ready, 3, -1) < 0 && errno != EINTR) break;
+        if (poll(ready, 3, lines_flush(&talk.lines) ? -1 : SHOW_MS) < 0) continue;
         if (ready[0].revents) drain(woken);
         take_tells(&talk);
         if (ready[1].revents) read_input(&talk);
@@ -207,12 +213,13 @@ int peer_interact(struct peer_request *request) {
 static void take_part(struct talk *talk) {
     const struct peer_setup *setup = &talk->request->setup;
     const struct cv_algorithm *code = setup->group.algorithm;
-    printf("ready id=%u algorithm=%s\n", setup->config.self, code->name);
-    fflush(stdout);
+    lines_say(&talk->lines, "ready id=%u algorithm=%s", setup->config.self, code->name);
     notify_service_manager("READY=1");
+    bool serves = setup->config.self <= setup->group.servers;
+    if (serves) peer_thread_done(talk->thread, true); /* who is done need not wait for it */
     if (code->problem != CV_ELECTION) return;
     talk->clients->role.what = CV_LEADERLESS;
-    if (setup->config.self > setup->group.servers) peer_thread_call(talk->thread, CV_CAMPAIGN);
+    if (!serves) peer_thread_call(talk->thread, CV_CAMPAIGN);
 }
 
 static const char *state_word(const struct talk *talk) {
@@ -276,29 +283,32 @@ static void show(struct talk *talk) {
     free(view.state);
 }
 
-/* Who is inside is given some time to end. */
+/* Who is inside is waited for; a command that runs while it leads has some time to end. */
 static bool may_end(const struct clients *clients, int64_t until) {
-    bool idle = !clients->count && clients->phase == OUTSIDE;
-    return clients->ending && (idle || lease_now() >= until);
+    bool idle = !clients_run(clients) || lease_now() >= until;
+    return clients->ending && idle && clients->phase == OUTSIDE;
 }
 
 static void stay(struct talk *talk, int signals, int woken) {
     struct clients *clients = talk->clients;
     struct pollfd files[CLIENTS_MAX + 3] = {{woken, POLLIN, 0}, {signals, POLLIN, 0}};
     int64_t until = 0;
-    while (!may_end(clients, until) && !peer_thread_failure(talk->thread)) {
+    unsigned asked_to = 0;
+    while (!may_end(clients, until) && asked_to < 2 && !peer_thread_failure(talk->thread)) {
         unsigned count = clients_poll(clients, files + 2);
-        int most = clients->ending || clients_watch(clients) ? SHOW_MS : -1;
-        if (poll(files, count + 2, most) < 0 && errno != EINTR) break;
+        bool soon = clients->ending || clients->pausing || clients_watch(clients) ||
+                    !lines_flush(&talk->lines);
+        if (poll(files, count + 2, soon ? SHOW_MS : -1) < 0) continue;
         bool asked = clients->phase == ASKED;
         clients_serve(clients, files + 2, count);
         if (files[0].revents) drain(woken);
         take_tells(talk);
-        if (!asked && clients->phase == ASKED) say("waits");
+        if (!asked && clients->phase == ASKED) lines_say(&talk->lines, "waits");
         if (clients_watch(clients)) show(talk);
         if (!files[1].revents) continue;
         drain(signals);
-        until = clients->ending ? 0 : lease_now() + ENDING_MS;
+        asked_to++;
+        until = lease_now() + ENDING_MS;
         clients_end(clients);
     }
 }
@@ -311,13 +321,20 @@ int peer_stay(struct peer_request *request) {
     int signals = take_signals(), woken;
     signal(SIGPIPE, SIG_IGN); /* whoever reads what it prints may go */
     if (!path) usage_error("run: there is no directory for the socket; give --socket PATH");
+    clients.shared = peer_remains_open(request->setup.config.data, signals);
+    if (clients.shared < 0 && errno == EINTR) return EXIT_OK;
+    if (clients.shared < 0)
+        system_error("peer %u cannot start: %s: %s", request->setup.config.self,
+                     request->setup.config.data, strerror(errno));
+    clients.path = path;
     clients.listener = peer_socket_listen(path, error);
     if (clients.listener < 0) system_error("%s", error);
+    lstat(path, &clients.place);
     open_thread(&talk, &woken);
     clients.thread = talk.thread;
     take_part(&talk);
     stay(&talk, signals, woken);
     clients_close(&clients);
-    unlink(path);
+    remove_socket(&clients);
     return close_thread(&talk, signals, woken);
 }

@@ -108,8 +108,6 @@ static uint32_t entered(struct cv_peer *peer, const struct cv_tell *tell) {
 static void led(struct cv_peer *peer, enum cv_peer_role role, const struct cv_tell *tell) {
     peer->role = role;
     peer->leader = role == CV_PEER_FOLLOWS || role == CV_PEER_LEADS ? tell->arg : 0;
-    if (role == CV_PEER_LEADS && !tell->arg)
-        peer->leader = peer->setup.group.ids[peer->setup.config.self];
     peer->term = tell->term;
     note(peer, (struct notice){
                    .of_leader = true, .role = role, .leader = peer->leader, .term = peer->term});

@@ -79,7 +79,8 @@ bool channel_meet(struct channel *channel, uint64_t incarnation) {
 }
 
 void channel_give_up(struct channel *channel) {
-    channel->kept.used = channel->begin = channel->next = 0;
+    bytes_close(&channel->kept);
+    channel->begin = channel->next = 0;
     channel->last = channel->given = channel->sent = channel->acknowledged = 0;
 }
 

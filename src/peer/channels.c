@@ -39,9 +39,11 @@ static struct bytes *begin(struct peer *peer, cv_pid p, uint32_t type) {
     return peer->other[p].up ? link_begin(peer->links, p, type, LINK_URGENT) : NULL;
 }
 
-/* Gives the link what the channel has, as far as it goes. */
+/* Gives the link what the channel has, as far as it goes.  While it has something unsent, that and
+ * what is added may go out at any time. */
 static void pump(struct peer *peer, cv_pid p) {
     struct channel *channel = &peer->other[p].channel;
+    if (link_unsent(peer->links, p)) peer_flush_record(peer);
     while (channel_waits(channel) && link_unsent(peer->links, p) < UNSENT_MAX) {
         struct bytes *frame = begin(peer, p, MESSAGE);
         uint64_t number = 0;
@@ -56,6 +58,7 @@ static void pump(struct peer *peer, cv_pid p) {
         link_end(peer->links, p);
         channel->reported = channel->received;
     }
+    peer->full |= channel_waits(channel);
 }
 
 static void report_received(struct peer *peer, cv_pid p) {
@@ -126,8 +129,7 @@ void channels_send(struct peer *peer, enum peer_machine m, const struct cv_send 
         if (to == peer->self && send->to >= CV_SERVERS) continue;
         if (!to || to > peer->group->processes ||
             (m == ALGORITHM && !group_reaches(peer->group, peer->self, to)))
-            logger_warning("a message is not sent, because it is for nobody; one that was received "
-                           "must have been forged");
+            warn(peer, peer->self, "it is for nobody; one that was received must have been forged");
         else if (m == DETECTOR)
             send_heartbeat(peer, to, send);
         else
@@ -342,7 +344,20 @@ void peer_flush(struct peer *peer) {
     links_flush(peer->links);
 }
 
-static void flush(uv_prepare_t *prepare) { peer_flush(prepare->data); }
+/* A link that takes all at once never says that it is drained. */
+static void pump_all(struct peer *peer) {
+    while (peer->full) {
+        peer->full = false;
+        for (cv_pid p = 1; p <= peer->group->processes; p++)
+            if (peer->other[p].up && !link_unsent(peer->links, p)) pump(peer, p);
+        peer_flush(peer);
+    }
+}
+
+static void flush(uv_prepare_t *prepare) {
+    peer_flush(prepare->data);
+    pump_all(prepare->data);
+}
 
 /* ---- Opening and closing ---- */
 

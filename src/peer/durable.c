@@ -56,7 +56,7 @@ static bool read_slot(const struct durable *durable, unsigned index, unsigned ch
            head->checksum == checksum_of(slot, size);
 }
 
-static int sync_directory(const char *path) {
+int durable_sync_directory(const char *path) {
     char *copy = strdup(path);
     cv_assert(copy);
     int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -137,7 +137,7 @@ enum durable_found durable_open(struct durable *durable, const char *path, uint6
             memcpy(durable->slot + sizeof(struct slot_head), prefix, durable->size);
         return result;
     }
-    int failed = sync_directory(path);
+    int failed = durable_sync_directory(path);
     return failed ? fail(durable, error, path, strerror(failed)) : DURABLE_NEW;
 }
 

@@ -33,6 +33,8 @@ enum durable_found durable_open(struct durable *durable, const char *path, uint6
 int durable_write(struct durable *durable, const void *prefix);
 /* The group has ended in order: the next run begins anew, as a higher incarnation. */
 int durable_end(struct durable *durable);
+/* Makes it durable that there is a file of that name: 0, or the error. */
+int durable_sync_directory(const char *path);
 void durable_close(struct durable *durable);
 
 #endif

@@ -211,6 +211,9 @@ static int check(struct group *group, const struct reading *r) {
         for (cv_pid q = 1; q < p; q++)
             if (group->ids[p] == group->ids[q])
                 return fail(r, "two processes have the same id", "");
+            else if (group->member[p].port == group->member[q].port &&
+                     strcmp(group->member[p].host, group->member[q].host) == 0)
+                return fail(r, "two processes have the same address, at ", group->member[p].host);
     if (code->topology == CV_GRAPH && !group->edge_count)
         return fail(r, "a line \"edges 1-2 2-3 ...\" is missing, which is needed by ", code->name);
     for (uint32_t i = 0; i < group->edge_count; i++)

@@ -64,6 +64,7 @@ struct peer {
     uv_prepare_t flush;
     uv_timer_t acknowledge;
     uint64_t warned_ms; /* when a refusal was logged last */
+    bool full;          /* a link did not take all that a channel had for it */
     bool stepping, done, stays, ending, closing, over;
     bool ended; /* in order: the next run of the group begins anew */
     uint32_t calls[CALLS_MAX], call_count;

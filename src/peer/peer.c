@@ -1,6 +1,7 @@
 #include "peer/peer.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -58,11 +59,12 @@ static void apply_tells(struct peer *peer, enum peer_machine m) {
     if (count && m == ALGORITHM) peer_flush_record(peer); /* what is acted upon is recorded */
     memcpy(tells, peer->out.tell, sizeof tells);
     for (unsigned i = 0; i < count; i++) {
-        const struct cv_tell *tell = &tells[i];
+        struct cv_tell *tell = &tells[i];
         if (m == DETECTOR) {
             peer_suspect(peer, (cv_pid)tell->arg, tell->what == CV_SUSPECT);
             continue;
         }
+        if (tell->what == CV_ELECTED && !tell->arg) tell->arg = peer->group->ids[peer->self];
         if (tell->what == CV_FOLLOWS) peer->leader = tell->arg;
         if (tell->what == CV_ELECTED || tell->what == CV_LEADERLESS) peer->leader = 0;
         peer->config.told(peer->config.owner, tell);
@@ -203,16 +205,29 @@ static uint64_t wall_clock_us(void) {
     return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
 }
 
+static int make_directory(const char *data) {
+    if (mkdir(data, 0700) != 0) return errno == EEXIST ? 0 : -1;
+    errno = durable_sync_directory(data);
+    return errno ? -1 : 0;
+}
+
+int peer_data_open(const char *data, const char *name, int flags) {
+    char path[4096];
+    if (make_directory(data) != 0) return -1;
+    snprintf(path, sizeof path, "%s/%s", data, name);
+    return open(path, flags | O_CLOEXEC, 0600);
+}
+
 /* Opens what it has kept, and writes down that it runs again: the next incarnation is higher. */
 static int open_data(struct peer *peer, bool *again, char *error) {
     const struct peer_config *config = &peer->config;
     struct machine *machine = &peer->machine[ALGORITHM];
     char path[4096], why[DURABLE_ERROR_MAX];
-    if (mkdir(config->data, 0700) != 0 && errno != EEXIST) {
+    if (make_directory(config->data) != 0) {
         snprintf(error, PEER_ERROR_MAX, "%.200s: %s", config->data, strerror(errno));
         return -1;
     }
-    snprintf(path, sizeof path, "%s/durable", config->data);
+    snprintf(path, sizeof path, "%s/" PEER_DURABLE, config->data);
     enum durable_found found = durable_open(&peer->durable, path, peer->group->identity, peer->self,
                                             machine->state, machine->layout.durable, why);
     if (found == DURABLE_FAILED) {

@@ -30,14 +30,18 @@ struct peer_config {
 
     /* Called from the loop.  All of them may call all functions here but peer_close. */
     void *owner;
-    void (*told)(void *owner, const struct cv_tell *tell);
-    void (*suspects)(void *owner, cv_pid p, bool down); /* what the detector says; may be NULL */
+    void (*told)(void *owner, const struct cv_tell *tell); /* a leader's id is known */
+    void (*suspects)(void *owner, cv_pid p, bool down);    /* what the detector says; may be NULL */
     void (*all_done)(void *owner); /* everybody has called peer_done, and knows that of us */
     void (*failed)(void *owner,
                    const char *why); /* it must end now: what it has promised is lost */
 };
 
 struct peer;
+
+/* Opens a file of the data of a process, whose directory is made if there is none; -1 and errno. */
+#define PEER_DURABLE "durable"
+int peer_data_open(const char *data, const char *name, int flags);
 
 /* Starts the process.  NULL: why not is in `error`. */
 struct peer *peer_open(const struct peer_config *config, char error[PEER_ERROR_MAX]);

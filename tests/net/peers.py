@@ -74,15 +74,15 @@ class Group:
             file.write(EDGES.get(algorithm, ""))
         self.running, self.prefix = {}, prefix
 
-    def start(self, number, *words, options=()):
+    def start(self, number, *words, options=(), **more):
         command = [*self.prefix(number), "setpriv", "--pdeathsig", "KILL", CONCLAVE, "peer", "--algorithm", self.algorithm, "--id",
                    str(number), "--peers", "peers.conf", "--record", f"{number}.record", *self.options, *options,
                    *words]
-        return self.run(number, *command)
+        return self.run(number, *command, **more)
 
-    def run(self, number, *command, stdin=subprocess.DEVNULL):
+    def run(self, number, *command, stdin=subprocess.DEVNULL, stdout=None):
         with open(f"{self.directory}/out.{number}", "ab") as out, open(f"{self.directory}/err.{number}", "ab") as err:
-            self.running[number] = subprocess.Popen(command, cwd=self.directory, stdin=stdin, stdout=out, stderr=err)
+            self.running[number] = subprocess.Popen(command, cwd=self.directory, stdin=stdin, stdout=stdout or out, stderr=err)
         return self.running[number]
 
     def said(self, number, where="out"):
@@ -482,6 +482,14 @@ def staying(directory):
     stays.wait(TIMEOUT_S)
 
 
+def is_gone(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
 def killed_inside(directory):
     """The command of a peer that is killed ends with it, and whoever was waiting goes on when the peer is back."""
     group = Group(directory, "central", 2)
@@ -498,224 +506,6 @@ def killed_inside(directory):
         process.terminate()
     for process in group.running.values():
         process.wait(TIMEOUT_S)
-
-
-# ---- Participants that stay ----
-
-
-class Staying(Group):
-    """Each number has a participant, and commands ask it."""
-
-    def __init__(self, directory, algorithm, processes=3):
-        super().__init__(directory, algorithm, processes)
-        for number in self.numbers:
-            self.stay(number)
-
-    def stay(self, number):
-        self.start(number, "run", options=["--socket", f"{number}.socket"])
-        eventually(lambda: "ready id=" in self.said(number), f"participant {number} is ready")
-
-    def start_asking(self, number, what, *words, **more):
-        return subprocess.Popen([CONCLAVE, "peer", what, "--socket", f"{number}.socket", *words], cwd=self.directory, text=True,
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
-
-    def ask(self, number, what, *words):
-        with self.start_asking(number, what, *words) as asking:
-            said, errors = asking.communicate(timeout=TIMEOUT_S)
-        return asking.returncode, said, errors
-
-    def await_inside(self):
-        """The number of the process that writes it."""
-        eventually(lambda: os.path.exists(f"{self.directory}/inside") and read_number(f"{self.directory}/inside"), "one is inside")
-        number = read_number(f"{self.directory}/inside")
-        os.unlink(f"{self.directory}/inside")
-        return number
-
-
-INSIDE = ["sh", "-c", "echo $$ >inside; exec sleep 1000"]
-
-
-def read_number(path):
-    with open(path, encoding="utf-8") as file:
-        return int(file.read().strip() or 0)
-
-
-def is_gone(pid):
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
-    except FileNotFoundError:
-        return True
-
-
-def commands_come_and_go(directory):
-    """Commands of several machines, and several of one, exclude each other."""
-    group = Staying(directory, "ricart-agrawala")
-    counting(group)
-    asking = [group.start_asking(number, "lock", "--times", "5", "--", "./body") for number in group.numbers for _ in range(2)]
-    for one in asking:
-        _, errors = one.communicate(timeout=TIMEOUT_S)
-        assert one.returncode == 0, errors
-    assert counted(group) == 30 and not tokens_of(group)
-    assert group.ask(1, "lock", "--", "sh", "-c", "echo $CONCLAVE_PEER; exit 5")[:2] == (5, "1\n")
-    holder = group.start_asking(1, "lock", "--", *INSIDE)
-    group.await_inside()
-    for number, code in (1, 75), (2, 9):  # beside it, and elsewhere
-        words = ["-w", "100ms"] + (["-E", str(code)] if code != 75 else [])
-        assert group.ask(number, "lock", *words, "--", "true")[0] == code
-    holder.terminate()
-    assert holder.wait(TIMEOUT_S) == 128 + signal.SIGTERM
-    assert group.ask(2, "lock", "--", "true")[0] == 0
-    done = group.ask(1, "leader")
-    assert done[0] == 64 and "gives no leader" in done[2], done
-    group.start(9, "run", options=["--socket", "1.socket", "--data", "other"])
-    assert group.running.pop(9).wait(TIMEOUT_S) == 64  # there is no such number
-    group.stop()
-    assert not [name for name in os.listdir(group.directory) if name.endswith(".socket")]
-    done = group.ask(1, "lock", "--", "true")
-    assert done[0] == 69 and "conclave peer run" in done[2], done
-    report = judged(group)
-    # Who gave up may have been let in later, for nothing.
-    assert report["verdicts"]["exclusion"] == "held" and report["entries"] in (33, 34), report
-
-
-def one_lock_asked_for(directory, algorithm):
-    """The same by participants that stay, each with two commands at a time."""
-    group = Staying(directory, algorithm, 5)
-    clients, times = clients_of(group)
-    counting(group)
-    asking = [group.start_asking(number, "lock", "--times", str(times // 2), "--", "./body") for number in clients * 2]
-    for one in asking:
-        _, errors = one.communicate(timeout=TIMEOUT_S)
-        assert one.returncode == 0, errors
-    group.stop()
-    excluded(group, times // 2 * 2 * len(clients))
-
-
-def one_election_asked_for(directory, algorithm):
-    """Participants that stay know one leader; and another when that one is killed."""
-    group = Staying(directory, algorithm, 5)
-
-    def leader():
-        known = {group.ask(number, "leader")[1].strip() for number in group.running}
-        return len(known) == 1 and known.pop()
-    eventually(leader, f"{algorithm}: all know one")
-    first = leader()
-    if algorithm not in NO_CRASHES:
-        group.kill(int(first))
-        eventually(lambda: leader() not in (False, "", first), f"{algorithm}: all know another")
-    group.stop()
-    assert judged(group)["verdicts"]["termination"] == "held"
-
-
-def nobody_enters_beside_what_is_left(directory):
-    """If all who watch over a command are killed, others wait until what it has started is gone."""
-    group = Staying(directory, "ricart-agrawala")
-    front = group.start_asking(1, "lock", "--", "sh", "-c", "setsid sh -c 'echo $$ >inside; exec sleep 1000' & wait")
-    left = group.await_inside()
-    (keeper,) = subprocess.run(["pgrep", "-P", str(front.pid)], capture_output=True, text=True, check=True).stdout.split()
-    # The end of the front would wake the keeper.
-    for what, pid in itertools.product([signal.SIGSTOP, signal.SIGKILL], [int(keeper), front.pid]):
-        os.kill(pid, what)
-    done = group.ask(2, "lock", "-w", "1s", "--", "true")
-    assert done[0] == 75 and not is_gone(left), (done, is_gone(left))
-    os.kill(left, signal.SIGKILL)
-    assert group.ask(2, "lock", "--", "true")[0] == 0
-    front.wait(TIMEOUT_S)
-    group.stop()
-
-
-def participants_end(directory):
-    """One that is killed takes its command with it; one that is asked waits for it."""
-    group = Staying(directory, "ricart-agrawala")
-    holder = group.start_asking(1, "lock", "--", *INSIDE)
-    inside = group.await_inside()
-    group.kill(1)
-    assert holder.wait(TIMEOUT_S) == 76 and is_gone(inside), holder.stderr.read()
-    group.stay(1)
-    assert group.ask(2, "lock", "--", "true")[0] == 0
-    holder = group.start_asking(2, "lock", "--", "sh", "-c", "trap 'exit 4' TERM; echo $$ >inside; sleep 1000 & wait")
-    group.await_inside()
-    waits = group.start_asking(2, "lock", "--", "true")
-    eventually(lambda: holder.poll() is None, "it runs")
-    group.running[2].terminate()
-    assert holder.wait(TIMEOUT_S) == 4, holder.stderr.read()
-    assert waits.wait(TIMEOUT_S) in (0, 69), waits.stderr.read()  # it had come before that, or not
-    assert group.running.pop(2).wait(TIMEOUT_S) == 0
-    group.stop()
-
-
-def what_is_held_is_handed_on(directory):
-    """The token is where it was used last; if that participant ends in order, the others get it."""
-    for algorithm in ("suzuki-kasami", "raymond"):
-        group = Staying(directory, algorithm)
-        for number in (3, 2, 3):
-            assert group.ask(number, "lock", "--", "true")[0] == 0
-        group.running[3].terminate()
-        assert group.running.pop(3).wait(TIMEOUT_S) == 0, group.said(3, "err")
-        for number in (2, 1, 2):
-            done = group.ask(number, "lock", "-w", f"{TIMEOUT_S // 2}s", "--", "true")
-            assert done[0] == 0, done
-        group.stop()
-        report = judged(group)
-        assert report["entries"] == 6 and report["verdicts"]["exclusion"] == "held", report
-
-
-def states_are_shown(directory):
-    """What a participant does, what the algorithm shows of itself, and whom it reaches."""
-    group = Staying(directory, "ricart-agrawala")
-    watching = group.start_asking(1, "state", "--watch", "--json")
-
-    def await_state(**wanted):
-        """Those that come until one is as wanted."""
-        while line := watching.stdout.readline():
-            told = json.loads(line)
-            if all(told[key] == value for key, value in wanted.items()):
-                return told
-        raise AssertionError(f"no state was {wanted}: {watching.stderr.read()}")
-    told = await_state(state="idle", queue=0, connected=[2, 3], suspected=[])
-    assert (told["id"], told["algorithm"], told["processes"]) == (1, "ricart-agrawala", 3), told
-    holder = group.start_asking(1, "lock", "--", *INSIDE)
-    group.await_inside()
-    assert "token" not in await_state(state="inside", queue=1)
-    waiter = group.start_asking(2, "lock", "--", "true")
-    eventually(lambda: "waits" in group.ask(2, "state")[1], "the other participant says that it waits")
-    assert "p2" in await_state(state="inside", fields=json.loads(group.ask(1, "state", "--json")[1])["fields"])["fields"]
-    code, said, _ = group.ask(1, "state")
-    assert code == 0 and said.startswith("peer 1 inside; 1 of this machine; ") and "connected with 2 3; suspects none" in said, said
-    holder.terminate()
-    assert holder.wait(TIMEOUT_S) == 128 + signal.SIGTERM and waiter.wait(TIMEOUT_S) == 0
-    await_state(state="idle", queue=0)
-    group.kill(3)
-    await_state(connected=[2])
-    group.running.pop(1).terminate()
-    assert watching.wait(TIMEOUT_S) == 69
-    group.stop()
-
-
-def leaders_are_asked_for(directory):
-    """Each participant says who leads; commands run on changes, and while it leads."""
-    group = Staying(directory, "bully")
-    eventually(lambda: all(group.ask(number, "leader")[:2] == (0, "3\n") for number in group.numbers), "all say that 3 leads")
-    watching = group.start_asking(1, "leader", "--watch")
-    assert watching.stdout.readline() == "3\n"
-    electing = group.start_asking(2, "elect", "--on-leader", "echo hook $CONCLAVE_STATE", "--", *INSIDE)
-    assert electing.stdout.readline().startswith("follows 3 ")
-    group.kill(3)
-    inside = group.await_inside()
-    while (line := watching.stdout.readline()) != "2\n":
-        assert line == "\n", line
-    group.stay(3)
-    eventually(lambda: is_gone(inside), "it does not lead any more, and its command is gone")
-    while watching.stdout.readline() != "3\n":
-        pass
-    for process in watching, electing:
-        process.terminate()
-        process.wait(TIMEOUT_S)
-    assert "hook leading" in electing.stdout.read()
-    done = group.ask(1, "lock", "--", "true")
-    assert done[0] == 64 and "gives no lock" in done[2], done
-    group.stop()
 
 
 def up(directory):
@@ -923,11 +713,7 @@ if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)
     main([*tests_of("Locks", one_lock, STUCK_BY_DESIGN + IN_TIME_ONLY),
           *tests_of("Elections", one_election, NO_IDS),
-          *(tests_of("Locks", one_lock_asked_for, STUCK_BY_DESIGN + IN_TIME_ONLY) if LONG else ()),
-          *(tests_of("Elections", one_election_asked_for, NO_IDS) if LONG else ()),
           one_of_each, elections_without_ids, restarted_with_what_it_kept, records_are_replayed,
           two_inside_are_seen, restarted_in_between, restarted_with_amnesia, again_and_again,
-          programs, elected_coordinator, many, staying, killed_inside, commands_come_and_go,
-          nobody_enters_beside_what_is_left, participants_end, what_is_held_is_handed_on,
-          states_are_shown, leaders_are_asked_for, up, up_ends_at_once, up_elects, up_cuts,
-          up_in_a_terminal, strangers, wrong_use])
+          programs, elected_coordinator, many, staying, killed_inside, up, up_ends_at_once, up_elects,
+          up_cuts, up_in_a_terminal, strangers, wrong_use])

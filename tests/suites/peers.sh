@@ -1,3 +1,3 @@
-# Peers as processes: every algorithm of the catalogue over TCP.  ENTRIES=1000 tests/run peers for longer runs.
+# Peers as processes: every algorithm of the catalogue over TCP.
 . tests/net/each.bash
-AT_ONCE=4 each_of peers
+AT_ONCE=4 each_of peers participants
