@@ -8,9 +8,17 @@ enum { MESSAGES = 250000, AT_ONCE = 1000, EVERY_US = 1000 };
 #define DATA_FIELDS(F, R)                                                                          \
     F(R, u64, number, SHOWN)                                                                       \
     F(R, u64, a, INNER)                                                                            \
-    F(R, u64, b, INNER) F(R, u64, c, INNER) F(R, u64, d, INNER) F(R, u64, e, INNER)                \
-        F(R, u64, f, INNER) F(R, u64, g, INNER) F(R, u64, h, INNER) F(R, u64, i, INNER)            \
-            F(R, u64, j, INNER) F(R, u64, k, INNER) F(R, u64, l, INNER)
+    F(R, u64, b, INNER)                                                                            \
+    F(R, u64, c, INNER)                                                                            \
+    F(R, u64, d, INNER)                                                                            \
+    F(R, u64, e, INNER)                                                                            \
+    F(R, u64, f, INNER)                                                                            \
+    F(R, u64, g, INNER)                                                                            \
+    F(R, u64, h, INNER)                                                                            \
+    F(R, u64, i, INNER)                                                                            \
+    F(R, u64, j, INNER)                                                                            \
+    F(R, u64, k, INNER)                                                                            \
+    F(R, u64, l, INNER)
 #define STATE_FIELDS(F, R)                                                                         \
     F(R, u64, sent, SHOWN)                                                                         \
     F(R, u64, received, SHOWN)
