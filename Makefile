@@ -422,7 +422,7 @@ mutants-check:
 
 # The unit tests, and the suites in which processes, files and connections come and go.  The others run the laboratory, whose
 # code the unit tests reach, or ZooKeeper beside the server, which would take most of the time.
-SANITIZED_SUITES := unit/ clients data durability ensemble errors hostile limits members tls words world
+SANITIZED_SUITES := unit/ clients data durability ensemble errors hostile limits =lock members =peers tls words world
 sanitize:
 	@UBSAN_OPTIONS=print_stacktrace=1 $(MAKE) B=build-sanitize CFLAGS="-O1 -g" LTO= WASM_CC= \
 	    SANITIZE="-fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer" SANITIZED=1 \
@@ -431,7 +431,7 @@ sanitize:
 # The thread sanitizer wants addresses where it expects them.
 tsan:
 	@setarch $$(uname -m) -R $(MAKE) B=build-tsan CFLAGS="-O1 -g" LTO= WASM_CC= SANITIZE="-fsanitize=thread" SANITIZED=1 \
-	    T="check unit/test_client" test
+	    T="check unit/test_client unit/test_peer_api" test
 
 bench: all
 	@./scripts/packages $(IF_MISSING) $(BENCH_PACKAGES)

@@ -53,7 +53,7 @@ static const struct cv_algorithm *choose(struct input *input) {
     return catalogue[byte(input) % catalogue_count];
 }
 
-static void step(struct process *p, const struct cv_event *event, struct input *input) {
+static void step_once(struct process *p, const struct cv_event *event) {
     cv_out_reset(&p->out);
     p->code->step(p->state, &p->env, event, &p->out);
     if (p->out.save) memcpy(p->saved, p->state, p->layout.durable);
@@ -62,10 +62,13 @@ static void step(struct process *p, const struct cv_event *event, struct input *
         if (p->out.tell[i].what == CV_ENTERED) p->phase = INSIDE;
         if (p->out.tell[i].what == CV_LEFT) p->phase = IDLE;
     }
+}
+
+static void step(struct process *p, const struct cv_event *event, struct input *input) {
+    step_once(p, event);
     for (int i = 0; p->out.choose && i < 64; i++) {
         struct cv_event choice = {.type = CV_CHOICE, .arg = byte(input) % p->out.choose};
-        cv_out_reset(&p->out);
-        p->code->step(p->state, &p->env, &choice, &p->out);
+        step_once(p, &choice);
     }
 }
 

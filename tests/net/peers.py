@@ -715,5 +715,6 @@ if __name__ == "__main__":
           *tests_of("Elections", one_election, NO_IDS),
           one_of_each, elections_without_ids, restarted_with_what_it_kept, records_are_replayed,
           two_inside_are_seen, restarted_in_between, restarted_with_amnesia, again_and_again,
-          programs, elected_coordinator, many, staying, killed_inside, up, up_ends_at_once, up_elects,
-          up_cuts, up_in_a_terminal, strangers, wrong_use])
+          # Python has not loaded the sanitizer that the library needs.
+          *([] if os.environ.get("SANITIZED") else [programs]), elected_coordinator, many, staying,
+          killed_inside, up, up_ends_at_once, up_elects, up_cuts, up_in_a_terminal, strangers, wrong_use])
