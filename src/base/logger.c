@@ -17,6 +17,7 @@ static struct {
     enum logger_level level;
     enum logger_format format;
     logger_output *output;
+    void *arg; /* of the output */
 } logger_configuration = {.level = LOGGER_LEVEL};
 
 static const char *const level_names[] = {[LOGGER_ERROR] = "error",
@@ -31,7 +32,10 @@ void logger_set(enum logger_level level, enum logger_format format) {
     logger_configuration.format = format;
 }
 
-void logger_set_output(logger_output *output) { logger_configuration.output = output; }
+void logger_set_output(logger_output *output, void *arg) {
+    logger_configuration.output = output;
+    logger_configuration.arg = arg;
+}
 
 const char *logger_level_name(enum logger_level level) { return level_names[level]; }
 
@@ -186,7 +190,7 @@ void logger_write(enum logger_level level, const char *message, const struct log
     text[line.used++] = '\n';
     text[line.used] = 0;
     if (logger_configuration.output)
-        logger_configuration.output(text, line.used);
+        logger_configuration.output(logger_configuration.arg, text, line.used);
     else
         fwrite(text, 1, line.used, stderr); /* unbuffered: one write, so lines do not mix */
 }

@@ -64,8 +64,8 @@ void logger_write(enum logger_level level, const char *message, const struct log
 /* Events above the level are left out.  Until it is called: info, text. */
 void logger_set(enum logger_level level, enum logger_format format);
 /* Takes each line, which ends in a newline, in place of standard error; NULL: that again. */
-typedef void logger_output(const char *line, size_t size);
-void logger_set_output(logger_output *output);
+typedef void logger_output(void *arg, const char *line, size_t size);
+void logger_set_output(logger_output *output, void *arg);
 
 const char *logger_level_name(enum logger_level level);
 /* False: there is no such name, and nothing is changed. */

@@ -1,20 +1,49 @@
 #include "cli/lines.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-/* A pipe that can be written takes PIPE_BUF bytes at once.  (To make it nonblocking instead would
- * make it so for everybody who has it open.) */
-bool lines_flush(struct lines *lines) {
+#include "base/logger.h"
+
+/* To make the file itself nonblocking would make it so for everybody who has it open. */
+void lines_open(struct lines *lines, int file) {
+    struct stat status = {0};
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", file);
+    fstat(file, &status);
+    lines->file = file;
+    lines->is_socket = S_ISSOCK(status.st_mode);
+    lines->own = S_ISCHR(status.st_mode) || S_ISFIFO(status.st_mode)
+                     ? open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+                     : -1;
+    lines->used = 0;
+    lines->logs = false;
+    pthread_mutex_init(&lines->mutex, NULL);
+}
+
+/* As `write`, but at once. */
+static ssize_t give(const struct lines *lines) {
+    struct pollfd file = {lines->file, POLLOUT, 0};
+    if (lines->is_socket)
+        return send(lines->file, lines->text, lines->used, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (lines->own >= 0) return write(lines->own, lines->text, lines->used);
+    /* A pipe that can be written takes as much at once, and so does a file. */
     _Static_assert(sizeof lines->text <= PIPE_BUF, "it can be written at once");
-    struct pollfd file = {STDOUT_FILENO, POLLOUT, 0};
-    if (!lines->used || poll(&file, 1, 0) <= 0) return !lines->used;
-    ssize_t size = file.revents == POLLOUT ? write(STDOUT_FILENO, lines->text, lines->used) : 0;
+    if (poll(&file, 1, 0) == 0) return errno = EAGAIN, -1;
+    return file.revents & POLLOUT ? write(lines->file, lines->text, lines->used) : 0;
+}
+
+/* With the mutex held. */
+static bool flush(struct lines *lines) {
+    ssize_t size = lines->used ? give(lines) : 0;
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     if (size <= 0) size = (ssize_t)lines->used; /* nobody reads any more */
     lines->used -= (size_t)size;
@@ -22,14 +51,43 @@ bool lines_flush(struct lines *lines) {
     return !lines->used;
 }
 
+bool lines_flush(struct lines *lines) {
+    pthread_mutex_lock(&lines->mutex);
+    bool all = flush(lines);
+    pthread_mutex_unlock(&lines->mutex);
+    return all;
+}
+
+static void add(void *arg, const char *line, size_t size) {
+    struct lines *lines = arg;
+    pthread_mutex_lock(&lines->mutex);
+    flush(lines);
+    if (size <= sizeof lines->text - lines->used) {
+        memcpy(lines->text + lines->used, line, size);
+        lines->used += size;
+        flush(lines);
+    }
+    pthread_mutex_unlock(&lines->mutex);
+}
+
 void lines_say(struct lines *lines, const char *format, ...) {
-    size_t room = sizeof lines->text - lines->used;
+    char line[1024];
     va_list values;
     va_start(values, format);
-    int size = vsnprintf(lines->text + lines->used, room, format, values);
+    int size = vsnprintf(line, sizeof line - 1, format, values);
     va_end(values);
-    if (size < 0 || (size_t)size + 1 >= room) return;
-    lines->used += (size_t)size;
-    lines->text[lines->used++] = '\n';
-    lines_flush(lines);
+    if (size < 0 || (size_t)size >= sizeof line - 1) return;
+    line[size] = '\n';
+    add(lines, line, (size_t)size + 1);
+}
+
+void lines_take_log(struct lines *lines) {
+    lines->logs = true;
+    logger_set_output(add, lines);
+}
+
+void lines_close(struct lines *lines) {
+    if (lines->logs) logger_set_output(NULL, NULL);
+    if (lines->own >= 0) close(lines->own);
+    pthread_mutex_destroy(&lines->mutex);
 }

@@ -69,6 +69,10 @@ int peer_up(int argc, char **argv); /* conclave peer up */
 uint64_t peer_whole(const char *option, const char *text, uint64_t min, uint64_t max);
 int peer_grace(struct run *run, const char *text); /* for a parser: 0, or EINVAL after one line */
 
+/* From now on the commands of this process have the file open as well, where scripts open nothing.
+ */
+void peer_let_inherit(int *file);
+
 /* Where the socket is: PATH as given, CONCLAVE_PEER_SOCKET, or one for the user; NULL: there is no
  * place for that. */
 const char *peer_socket_path(const char *given, char room[PEER_PATH_MAX]);

@@ -104,7 +104,7 @@ int peer_socket_listen(const char *path, char error[PEER_ERROR_MAX]) {
 /* ---- The connection ---- */
 
 /* Where scripts open nothing. */
-static void let_inherit(int *file) {
+void peer_let_inherit(int *file) {
     enum { FIRST = 100 };
     int other = fcntl(*file, F_DUPFD, FIRST);
     if (other < 0) {
@@ -142,7 +142,7 @@ static ssize_t receive(struct joined *joined, size_t room, int flags) {
         part->cmsg_len == CMSG_LEN(sizeof(int))) {
         if (joined->shared >= 0) close(joined->shared);
         memcpy(&joined->shared, CMSG_DATA(part), sizeof(int));
-        let_inherit(&joined->shared);
+        peer_let_inherit(&joined->shared);
     }
     return size;
 }
@@ -242,7 +242,7 @@ int joined_open(struct joined *joined, const char *path, int64_t wait) {
                       joined->why);
 }
 
-void joined_let_inherit(struct joined *joined) { let_inherit(&joined->socket); }
+void joined_let_inherit(struct joined *joined) { peer_let_inherit(&joined->socket); }
 
 void joined_close(struct joined *joined) {
     if (joined->socket >= 0) close(joined->socket);

@@ -2,37 +2,29 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "cli/remote.h"
-#include "peer/peer.h"
-
-/* Then the participant cannot start, and says so itself. */
-static bool is_in_use(const char *data) {
-    int file = peer_data_open(data, PEER_DURABLE, O_RDWR);
-    bool used = file >= 0 && flock(file, LOCK_EX | LOCK_NB) != 0;
-    if (file >= 0) close(file);
-    return used;
+int peer_remains_open(struct peer_remains *remains, const char *data, char error[PEER_ERROR_MAX]) {
+    remains->running = peer_data_open(data, "running", O_RDONLY | O_CREAT);
+    remains->shared = peer_data_open(data, "commands", O_RDONLY | O_CREAT);
+    if (remains->running >= 0 && remains->shared >= 0 &&
+        flock(remains->running, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    snprintf(error, PEER_ERROR_MAX, "%.400s: %s", data,
+             errno == EWOULDBLOCK ? "another process uses it" : strerror(errno));
+    peer_remains_close(remains);
+    return -1;
 }
 
-int peer_remains_open(const char *data, int signals) {
-    enum { LOOK_MS = 100 };
-    struct pollfd end = {signals, POLLIN, 0};
-    int file = peer_data_open(data, "commands", O_RDONLY | O_CREAT);
-    bool said = false;
-    while (file >= 0 && flock(file, LOCK_EX | LOCK_NB) != 0 && !is_in_use(data)) {
-        if (!said)
-            remote_say(0, "this participant waits until nothing is left of the commands that were "
-                          "inside when the one before it ended");
-        said = true;
-        if (poll(&end, 1, LOOK_MS) <= 0) continue;
-        close(file);
-        errno = EINTR;
-        return -1;
-    }
-    return file;
+bool peer_remains_are_gone(const struct peer_remains *remains) {
+    return flock(remains->shared, LOCK_EX | LOCK_NB) == 0;
+}
+
+void peer_remains_close(struct peer_remains *remains) {
+    if (remains->running >= 0) close(remains->running);
+    if (remains->shared >= 0) close(remains->shared);
+    remains->running = remains->shared = -1;
 }

@@ -8,6 +8,7 @@
 #include "cli/health.h"
 #include "cli/lines.h"
 #include "cli/peer.h"
+#include "cli/peer_remains.h"
 
 static void wake(void *keeper) { keeper_wake(keeper); }
 
@@ -240,11 +241,13 @@ static int lead_on(struct lead *lead) {
 
 static int elect(struct peer_request *request) {
     struct lead lead = {.request = request};
+    lines_open(&lead.lines, STDOUT_FILENO);
     request->run.keeper->on_child = hook_ended;
     request->run.keeper->arg = &lead;
     if (!request->joined) call(request, CV_CAMPAIGN); /* one that stays has done so */
     int code = lead_on(&lead);
     request->run.keeper->on_child = NULL;
+    lines_close(&lead.lines);
     return code;
 }
 
@@ -291,15 +294,40 @@ static int join(struct keeper *keeper, struct peer_request *request) {
     return locks ? lock(request) : elect(request);
 }
 
-static int keep(struct keeper *keeper, void *arg) {
-    struct peer_request *request = arg;
+/* Waits for what is left of earlier commands; the one of this participant has the file open as
+ * well.  0, or the exit code. */
+static int await_remains(struct peer_request *request, struct peer_remains *remains) {
+    int64_t until = request->wait < 0 ? LEASE_NONE : lease_now() + request->wait;
     char error[PEER_ERROR_MAX];
     int code = 0;
+    if (peer_remains_open(remains, request->setup.config.data, error) != 0)
+        return remote_say(EXIT_SYSTEM, "peer %u cannot start: %s", request->setup.config.self,
+                          error);
+    for (bool said = false; !code && !peer_remains_are_gone(remains); said = true) {
+        if (!said) remote_say(0, REMAINS_WAIT);
+        if (lease_now() >= until)
+            code = remote_say(request->busy_code, "the command was not run within -w");
+        else
+            code = run_wait(&request->run, lease_now() + REMAINS_LOOK_MS);
+    }
+    if (request->action == PEER_LOCK) peer_let_inherit(&remains->shared);
+    return code;
+}
+
+static int keep(struct keeper *keeper, void *arg) {
+    struct peer_request *request = arg;
+    struct peer_remains remains;
+    struct lines errors;
+    char error[PEER_ERROR_MAX];
     request->run.keeper = keeper;
     keeper->deadline = no_deadline;
     keeper->arg = request;
     atomic_store(&keeper->lease->grace, request->run.grace);
     if (request->joined) return join(keeper, request);
+    int code = await_remains(request, &remains);
+    if (code) return code;
+    lines_open(&errors, STDERR_FILENO);
+    lines_take_log(&errors);
     request->thread =
         peer_thread_open(&request->setup.config, &request->setup.credentials, wake, keeper, error);
     if (!request->thread)
@@ -315,6 +343,7 @@ static int keep(struct keeper *keeper, void *arg) {
         code = code ? code : served;
     }
     peer_thread_close(request->thread);
+    lines_close(&errors);
     return code;
 }
 

@@ -27,7 +27,8 @@ struct talk {
     struct clients *clients; /* NULL: somebody types */
     bool wants, inside;      /* who types */
     uint64_t token;          /* of the last stay */
-    struct lines lines;
+    struct lines lines, errors;
+    struct peer_remains remains;
     char line[LINE_MAX_];
     size_t used;
     bool quits;
@@ -95,10 +96,10 @@ static void take_command(struct talk *talk, const char *line) {
     } else if (strcmp(line, "campaign") == 0 && !lock) {
         peer_thread_call(talk->thread, CV_CAMPAIGN);
     } else if (*line && !take_parting(talk, line)) {
-        fprintf(stderr,
-                "conclave: '%s' is nothing that peer %u can do now; there are %s, cut N, heal N "
-                "and quit\n",
-                line, request->setup.config.self, lock ? "acquire, release" : "campaign");
+        lines_say(&talk->errors,
+                  "conclave: '%s' is nothing that peer %u can do now; there are %s, cut N, heal N "
+                  "and quit",
+                  line, request->setup.config.self, lock ? "acquire, release" : "campaign");
     }
 }
 
@@ -151,6 +152,30 @@ static void open_thread(struct talk *talk, int *woken) {
     system_error("peer %u cannot start: %s", setup->config.self, error);
 }
 
+/* What it writes to, and its data; false: a signal came meanwhile. */
+static bool open_files(struct talk *talk, int signals) {
+    const struct peer_setup *setup = &talk->request->setup;
+    struct pollfd end = {signals, POLLIN, 0};
+    char error[PEER_ERROR_MAX];
+    bool said = false;
+    lines_open(&talk->lines, STDOUT_FILENO);
+    lines_open(&talk->errors, STDERR_FILENO);
+    lines_take_log(&talk->errors);
+    if (peer_remains_open(&talk->remains, setup->config.data, error) != 0)
+        system_error("peer %u cannot start: %s", setup->config.self, error);
+    while (!peer_remains_are_gone(&talk->remains)) {
+        if (!said) lines_say(&talk->errors, "conclave: " REMAINS_WAIT);
+        said = true;
+        if (poll(&end, 1, REMAINS_LOOK_MS) > 0) return false;
+    }
+    return true;
+}
+
+static bool all_is_said(struct talk *talk) {
+    bool lines = lines_flush(&talk->lines);
+    return lines_flush(&talk->errors) && lines;
+}
+
 static bool all_have_it(struct talk *talk) {
     struct peer_view view;
     bool all = true;
@@ -175,9 +200,13 @@ static int close_thread(struct talk *talk, int signals, int woken) {
     bid_farewell(talk);
     const char *failure = peer_thread_failure(talk->thread);
     if (failure)
-        fprintf(stderr, "conclave: peer %u ends: %s\n", talk->request->setup.config.self, failure);
+        lines_say(&talk->errors, "conclave: peer %u ends: %s", talk->request->setup.config.self,
+                  failure);
     int code = failure ? exit_code(EXIT_SYSTEM) : EXIT_OK;
     peer_thread_close(talk->thread);
+    peer_remains_close(&talk->remains);
+    lines_close(&talk->lines);
+    lines_close(&talk->errors);
     close(woken);
     close(signals);
     return code;
@@ -192,6 +221,7 @@ int peer_interact(struct peer_request *request) {
     struct talk talk = {.request = request};
     const struct peer_setup *setup = &request->setup;
     int signals = take_signals(), woken;
+    if (!open_files(&talk, signals)) return EXIT_OK;
     open_thread(&talk, &woken);
     lines_say(&talk.lines, "%s",
               setup->config.self <= setup->group.servers    ? "serves"
@@ -199,7 +229,7 @@ int peer_interact(struct peer_request *request) {
                                                             : "leaderless");
     struct pollfd ready[] = {{woken, POLLIN, 0}, {STDIN_FILENO, POLLIN, 0}, {signals, POLLIN, 0}};
     while (!talk.quits && !peer_thread_failure(talk.thread)) {
-        if (poll(ready, 3, lines_flush(&talk.lines) ? -1 : SHOW_MS) < 0) continue;
+        if (poll(ready, 3, all_is_said(&talk) ? -1 : SHOW_MS) < 0) continue;
         if (ready[0].revents) drain(woken);
         take_tells(&talk);
         if (ready[1].revents) read_input(&talk);
@@ -283,21 +313,24 @@ static void show(struct talk *talk) {
     free(view.state);
 }
 
-/* Who is inside is waited for; a command that runs while it leads has some time to end. */
-static bool may_end(const struct clients *clients, int64_t until) {
-    bool idle = !clients_run(clients) || lease_now() >= until;
-    return clients->ending && idle && clients->phase == OUTSIDE;
+/* Who is inside is waited for; a command that runs while it leads has some time to end, and so have
+ * the others to answer what nobody here wants any more. */
+static bool may_end(const struct clients *clients, int64_t asked_at) {
+    int64_t passed = lease_now() - asked_at;
+    bool idle = !clients_run(clients) || passed >= ENDING_MS;
+    return clients->ending && idle &&
+           (clients->phase == OUTSIDE || (clients->phase == ASKED && passed >= FAREWELL_MS));
 }
 
 static void stay(struct talk *talk, int signals, int woken) {
     struct clients *clients = talk->clients;
     struct pollfd files[CLIENTS_MAX + 3] = {{woken, POLLIN, 0}, {signals, POLLIN, 0}};
-    int64_t until = 0;
+    int64_t asked_at = 0;
     unsigned asked_to = 0;
-    while (!may_end(clients, until) && asked_to < 2 && !peer_thread_failure(talk->thread)) {
+    while (!may_end(clients, asked_at) && asked_to < 2 && !peer_thread_failure(talk->thread)) {
         unsigned count = clients_poll(clients, files + 2);
-        bool soon = clients->ending || clients->pausing || clients_watch(clients) ||
-                    !lines_flush(&talk->lines);
+        bool soon =
+            clients->ending || clients->pausing || clients_watch(clients) || !all_is_said(talk);
         if (poll(files, count + 2, soon ? SHOW_MS : -1) < 0) continue;
         bool asked = clients->phase == ASKED;
         clients_serve(clients, files + 2, count);
@@ -308,7 +341,7 @@ static void stay(struct talk *talk, int signals, int woken) {
         if (!files[1].revents) continue;
         drain(signals);
         asked_to++;
-        until = lease_now() + ENDING_MS;
+        asked_at = lease_now();
         clients_end(clients);
     }
 }
@@ -321,11 +354,8 @@ int peer_stay(struct peer_request *request) {
     int signals = take_signals(), woken;
     signal(SIGPIPE, SIG_IGN); /* whoever reads what it prints may go */
     if (!path) usage_error("run: there is no directory for the socket; give --socket PATH");
-    clients.shared = peer_remains_open(request->setup.config.data, signals);
-    if (clients.shared < 0 && errno == EINTR) return EXIT_OK;
-    if (clients.shared < 0)
-        system_error("peer %u cannot start: %s: %s", request->setup.config.self,
-                     request->setup.config.data, strerror(errno));
+    if (!open_files(&talk, signals)) return EXIT_OK;
+    clients.shared = talk.remains.shared;
     clients.path = path;
     clients.listener = peer_socket_listen(path, error);
     if (clients.listener < 0) system_error("%s", error);

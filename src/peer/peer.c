@@ -227,7 +227,7 @@ static int open_data(struct peer *peer, bool *again, char *error) {
         snprintf(error, PEER_ERROR_MAX, "%.200s: %s", config->data, strerror(errno));
         return -1;
     }
-    snprintf(path, sizeof path, "%s/" PEER_DURABLE, config->data);
+    snprintf(path, sizeof path, "%s/durable", config->data);
     enum durable_found found = durable_open(&peer->durable, path, peer->group->identity, peer->self,
                                             machine->state, machine->layout.durable, why);
     if (found == DURABLE_FAILED) {

@@ -40,7 +40,6 @@ struct peer_config {
 struct peer;
 
 /* Opens a file of the data of a process, whose directory is made if there is none; -1 and errno. */
-#define PEER_DURABLE "durable"
 int peer_data_open(const char *data, const char *name, int flags);
 
 /* Starts the process.  NULL: why not is in `error`. */

@@ -395,7 +395,7 @@ static void close_handle(uv_handle_t *handle, void *context) {
     if (!uv_is_closing(handle)) uv_close(handle, NULL);
 }
 
-static void ignore(const char *line, size_t size) { (void)line, (void)size; }
+static void ignore(void *arg, const char *line, size_t size) { (void)arg, (void)line, (void)size; }
 
 static void empty(const char *path) {
     DIR *directory = opendir(path);
@@ -425,7 +425,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         made = mkdtemp(path);
         cv_assert(made);
         make_snapshots(path);
-        logger_set_output(ignore);
+        logger_set_output(ignore, NULL);
         settings_default(&settings);
         settings.server_id = 1;
         settings.insecure = settings.found = settings.reconfig = true;

@@ -129,12 +129,34 @@ def nobody_enters_beside_what_is_left(directory):
     group.kill(1)
     group.start(1, "run", options=["--socket", "1.socket"])
     eventually(lambda: "waits until nothing is left" in group.said(1, "err"), "the participant waits")
+    refused_beside(group, 1)
     done = group.ask(2, "lock", "-w", "1s", "--", "true")
     assert done[0] == 75 and group.readies(1) == 1, done
     os.kill(left, signal.SIGKILL)
     assert group.ask(2, "lock", "--", "true")[0] == 0 and group.readies(1) == 2
     front.wait(TIMEOUT_S)
+    # Nor beside what is left of a command that had a participant of its own.
+    group.kill(1)
+    group.start(1, "lock", "--", "sh", "-c", "setsid sh -c 'echo $$ >inside; exec sleep 1000' & wait")
+    left = group.await_inside()
+    group.kill(1)
+    group.start(1, "lock", "--", "true")
+    eventually(lambda: group.said(1, "err").count("waits until nothing is left") == 2, "the participant waits")
+    refused_beside(group, 1)
+    os.kill(left, signal.SIGKILL)
+    assert group.ask(2, "lock", "--", "true")[0] == 0
     group.stop()
+
+
+def refused_beside(group, number):
+    """Another participant with the data of one that runs, or waits until it may."""
+    running = group.running[number]
+    for words in ["run"], ["interactive"], ["lock", "--", "true"]:
+        before = len(group.said(number, "err"))
+        code = group.start(number, *words).wait(TIMEOUT_S)
+        said = group.said(number, "err")[before:]
+        assert code == 71 and "another process uses it" in said, (words, code, said)
+    group.running[number] = running
 
 
 def participants_end(directory):
@@ -158,6 +180,11 @@ def participants_end(directory):
     assert group.running.pop(2).wait(TIMEOUT_S) == 0
     os.kill(int(keeper), signal.SIGCONT)
     assert waits.wait(TIMEOUT_S) == 69, waits.stderr.read()
+    # Nor does one wait for peers that do not answer, when nobody is inside.
+    waits = group.start_asking(1, "lock", "--", "true")
+    eventually(lambda: " waits" in group.ask(1, "state")[1], "it waits for the one that has ended")
+    group.running[1].terminate()
+    assert waits.wait(TIMEOUT_S) == 69 and group.running.pop(1).wait(TIMEOUT_S) == 0
     group.stop()
 
 
@@ -237,8 +264,10 @@ def leaders_are_asked_for(directory):
 class Stuck:
     """The writing end of a pipe that is full, and that nobody reads."""
 
+    open = staticmethod(os.pipe)
+
     def __enter__(self):
-        self.ends = os.pipe()
+        self.ends = self.open()
         os.set_blocking(self.ends[1], False)
         try:
             while os.write(self.ends[1], b"x" * 4096):
@@ -253,16 +282,25 @@ class Stuck:
             os.close(end)
 
 
+class StuckTerminal(Stuck):
+    """The same of a terminal."""
+    open = staticmethod(os.openpty)
+
+
 def nobody_waits_for_who_reads(directory):
     """A participant and a command that leads print what changes; neither depends on somebody who reads it."""
     group = Staying(directory, "ricart-agrawala")
     group.kill(1)
-    with Stuck() as full:
-        group.start(1, "run", options=["--socket", "1.socket"], stdout=full)
-        eventually(lambda: group.ask(1, "state")[0] == 0, "it is ready")
-        assert all(group.ask(number, "lock", "--times", "100", "--", "true")[0] == 0 for number in (1, 2, 1))
-        group.running[1].terminate()
-        assert group.running.pop(1).wait(TIMEOUT_S) == 0
+    for stuck, streams in (Stuck, ["stdout"]), (Stuck, ["stderr"]), (StuckTerminal, ["stdout", "stderr"]):
+        with stuck() as full:
+            group.start(1, "run", options=["--socket", "1.socket", "--log-level", "debug"], **{stream: full for stream in streams})
+            eventually(lambda: group.ask(1, "state")[0] == 0, "it is ready")
+            assert all(group.ask(number, "lock", "--times", "100", "--", "true")[0] == 0 for number in (1, 2, 1))
+            group.kill(2)  # which is logged
+            group.stay(2)
+            assert group.ask(1, "lock", "--", "true")[0] == 0
+            group.running[1].terminate()
+            assert group.running.pop(1).wait(TIMEOUT_S) == 0
     group.stop()
     group = Staying(directory, "bully")
     with Stuck() as full:

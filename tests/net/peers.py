@@ -80,9 +80,10 @@ class Group:
                    *words]
         return self.run(number, *command, **more)
 
-    def run(self, number, *command, stdin=subprocess.DEVNULL, stdout=None):
+    def run(self, number, *command, stdin=subprocess.DEVNULL, stdout=None, stderr=None):
         with open(f"{self.directory}/out.{number}", "ab") as out, open(f"{self.directory}/err.{number}", "ab") as err:
-            self.running[number] = subprocess.Popen(command, cwd=self.directory, stdin=stdin, stdout=stdout or out, stderr=err)
+            self.running[number] = subprocess.Popen(command, cwd=self.directory, stdin=stdin, stdout=stdout or out,
+                                                    stderr=stderr or err)
         return self.running[number]
 
     def said(self, number, where="out"):

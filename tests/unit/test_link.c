@@ -29,9 +29,9 @@ static char said[1 << 16];
 static void on_tick(uv_timer_t *timer) { (void)timer, ticks++; }
 
 /* Without the time and the level. */
-static void keep_line(const char *line, size_t size) {
+static void keep_line(void *arg, const char *line, size_t size) {
     const char *message = strchr(strchr(line, ' ') + 1, ' ') + 1;
-    (void)size;
+    (void)arg, (void)size;
     strncat(said, message, sizeof said - strlen(said) - 1);
 }
 
@@ -55,7 +55,7 @@ static int open_loop(void **state) {
     (void)state;
     signal(SIGPIPE, SIG_IGN);
     said[0] = 0;
-    logger_set_output(keep_line);
+    logger_set_output(keep_line, NULL);
     assert_int_equal(net_open(&loop), 0);
     uv_timer_init(&loop, &tick);
     uv_timer_start(&tick, on_tick, TICK_MS, TICK_MS);

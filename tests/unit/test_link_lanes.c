@@ -35,7 +35,9 @@ static uv_loop_t loop;
 static uv_timer_t tick;
 
 static void on_tick(uv_timer_t *timer) { (void)timer; }
-static void keep_quiet(const char *line, size_t size) { (void)line, (void)size; }
+static void keep_quiet(void *arg, const char *line, size_t size) {
+    (void)arg, (void)line, (void)size;
+}
 
 static uint64_t now_ms(void) {
     struct timespec now;
@@ -201,7 +203,7 @@ static void stop_both(void) {
 static int open_loop(void **state) {
     (void)state;
     signal(SIGPIPE, SIG_IGN);
-    logger_set_output(keep_quiet);
+    logger_set_output(keep_quiet, NULL);
     assert_int_equal(net_open(&loop), 0);
     uv_timer_init(&loop, &tick);
     uv_timer_start(&tick, on_tick, 2, 2);

@@ -13,7 +13,8 @@
 static char written[4 * LOGGER_LINE_MAX];
 static size_t lines;
 
-static void keep(const char *line, size_t size) {
+static void keep(void *arg, const char *line, size_t size) {
+    (void)arg;
     assert_int_equal(strlen(line), size);
     assert_true(size < LOGGER_LINE_MAX);
     assert_ptr_equal(strchr(line, '\n'), line + size - 1); /* one event is one line */
@@ -23,7 +24,7 @@ static void keep(const char *line, size_t size) {
 
 static int begin(void **state) {
     (void)state;
-    logger_set_output(keep);
+    logger_set_output(keep, NULL);
     logger_set(LOGGER_INFO, LOGGER_FORMAT_TEXT);
     *written = 0;
     lines = 0;
