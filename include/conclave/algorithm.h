@@ -227,6 +227,9 @@ struct cv_layout { /* of the state of a process, by its role; zeroed before layo
     uint32_t durable;      /* bytes of the durable prefix, which cv_save keeps */
     uint32_t sends;        /* maximum of one step, when above CV_SENDS_DEFAULT */
     uint32_t message_rows; /* of the longest message; a step sends at most two of these */
+    /* Nobody acts on how long a process is away, by a timer or by a failure detector: one that ends
+     * in order goes on later where it was. */
+    bool patient;
 };
 enum { CV_SENDS_DEFAULT = 8 };
 
@@ -308,7 +311,7 @@ struct cv_algorithm {
  * every change of this header that an algorithm could notice.  The version and the sizes keep their
  * places for ever. */
 
-enum { CV_MODULE_VERSION = 2, CV_MODULE_SIZES = 10 };
+enum { CV_MODULE_VERSION = 3, CV_MODULE_SIZES = 10 };
 #define CV_MODULE_MAGIC                                                                            \
     { 'c', 'o', 'n', 'c', 'l', 'a', 'v', 'e' }
 

@@ -120,8 +120,9 @@ CV_API enum cv_peer_role cv_peer_leader(struct cv_peer *peer, uint64_t *leader, 
 /* This peer wants nothing more.  It serves the others until all of them have said the same, which
  * is waited for.  CV_OPERATION_TIMEOUT: not all have; call it again, or go on serving. */
 CV_API int cv_peer_finish(struct cv_peer *peer, int32_t timeout);
-/* Releases what it holds, and ends.  To others that have not finished this is a crash.  Not from a
- * callback, and no other thread may use the peer any more. */
+/* Releases what it holds, and ends.  To others that have not finished it is away until it is opened
+ * again with the same data; where a lock does not wait for who is away, and in elections, this is a
+ * crash.  Not from a callback, and no other thread may use the peer any more. */
 CV_API void cv_peer_close(struct cv_peer *peer);
 
 /* ---- The program's own loop, with CV_PEER_OWN_LOOP ---- */

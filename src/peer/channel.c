@@ -6,6 +6,7 @@
 #include "base/assert.h"
 
 enum { COMPACT_AT = 1 << 16 }; /* bytes in front of the first message that are worth a move */
+enum { NUMBERS = 6 };          /* of a channel, when it is written down */
 
 unsigned char *channel_push(struct channel *channel, uint32_t size) {
     unsigned char *at = bytes_extend(&channel->kept, sizeof size + size);
@@ -82,6 +83,46 @@ void channel_give_up(struct channel *channel) {
     bytes_close(&channel->kept);
     channel->begin = channel->next = 0;
     channel->last = channel->given = channel->sent = channel->acknowledged = 0;
+}
+
+void channel_write(const struct channel *channel, struct bytes *to) {
+    size_t size = channel_backlog(channel);
+    const uint64_t numbers[NUMBERS] = {channel->incarnation,  channel->last,     channel->sent,
+                                       channel->acknowledged, channel->received, size};
+    bytes_add(to, numbers, sizeof numbers);
+    bytes_add(to, channel->kept.at + channel->begin, size);
+}
+
+/* Whether these are so many messages. */
+static bool are_messages(const unsigned char *at, size_t left, uint64_t count) {
+    for (uint32_t size; count && left >= sizeof size; count--) {
+        memcpy(&size, at, sizeof size);
+        if (size > left - sizeof size) return false;
+        at += sizeof size + size;
+        left -= sizeof size + size;
+    }
+    return !count && !left;
+}
+
+bool channel_read(struct channel *channel, const unsigned char **at, size_t *left) {
+    uint64_t numbers[NUMBERS];
+    if (*left < sizeof numbers) return false;
+    memcpy(numbers, *at, sizeof numbers);
+    const unsigned char *kept = *at + sizeof numbers;
+    uint64_t last = numbers[1], sent = numbers[2], acknowledged = numbers[3], size = numbers[5];
+    if (size > *left - sizeof numbers || sent > last || acknowledged > sent ||
+        !are_messages(kept, size, last - acknowledged))
+        return false;
+    *channel = (struct channel){.incarnation = numbers[0],
+                                .last = last,
+                                .sent = sent,
+                                .acknowledged = acknowledged,
+                                .given = acknowledged,
+                                .received = numbers[4]};
+    bytes_add(&channel->kept, kept, size);
+    *at = kept + size;
+    *left -= sizeof numbers + size;
+    return true;
 }
 
 size_t channel_backlog(const struct channel *channel) {

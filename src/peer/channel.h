@@ -49,6 +49,10 @@ enum channel_arrival channel_arrived(struct channel *channel, uint64_t number);
 bool channel_meet(struct channel *channel, uint64_t incarnation);
 /* Drops all that is kept: nothing more is sent to this incarnation. */
 void channel_give_up(struct channel *channel);
+/* What a process that is suspended keeps of it, and back.  False: the bytes make no sense; those
+ * that were read are taken off. */
+void channel_write(const struct channel *channel, struct bytes *to);
+bool channel_read(struct channel *channel, const unsigned char **at, size_t *left);
 /* Bytes that are kept. */
 size_t channel_backlog(const struct channel *channel);
 void channel_free(struct channel *channel);

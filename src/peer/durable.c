@@ -14,15 +14,17 @@
 #include "base/assert.h"
 #include "base/crc32c.h"
 
-/* A slot: magic, checksum of what follows it, process, size, group, sequence, incarnation, ended;
+/* A slot: magic, checksum of what follows it, process, size, group, sequence, incarnation, how its
+ * process is;
  * then the prefix as the process has it in memory.  The byte order is in the magic: a file is not
  * moved to a machine of another. */
 enum { MAGIC = 0x43565031, SLOTS = 2, SLOT_ALIGN = 4096, OTHER_SIZE_MAX = 1 << 24 };
 struct slot_head {
     uint32_t magic, checksum, process, size;
     uint64_t group, sequence, incarnation;
-    uint64_t ended; /* in order: the prefix is empty */
+    uint64_t how; /* its process is */
 };
+enum { RUNS, ENDED /* with its group; the prefix is empty */, SUSPENDED };
 _Static_assert(sizeof(struct slot_head) == 48, "no padding");
 
 static size_t slot_bytes(const struct durable *durable) {
@@ -66,7 +68,7 @@ int durable_sync_directory(const char *path) {
     return failed;
 }
 
-/* Whether what others have left, with a prefix of that size, has ended in order: it binds nobody
+/* Whether what others have left, with a prefix of that size, has ended for good: it binds nobody
  * any more, and the file is ours. */
 static bool take_over(struct durable *durable, uint32_t size) {
     const struct durable former = {.fd = durable->fd, .size = size};
@@ -77,7 +79,7 @@ static bool take_over(struct durable *durable, uint32_t size) {
         if (read_slot(&former, i, slot, &head) && head.sequence >= newest.sequence) newest = head;
     free(slot);
     durable->incarnation = newest.incarnation;
-    return newest.ended && ftruncate(durable->fd, 0) == 0;
+    return newest.how == ENDED && ftruncate(durable->fd, 0) == 0;
 }
 
 #define REMEDY "; give another directory (--data), or delete it if all of that group has ended"
@@ -85,7 +87,8 @@ static bool take_over(struct durable *durable, uint32_t size) {
 static enum durable_found read_newest(struct durable *durable, const char *path, void *prefix,
                                       char *error) {
     unsigned char *slot = malloc(slot_bytes(durable));
-    bool found = false, ended = false;
+    bool found = false;
+    uint64_t how = RUNS;
     const char *wrong = NULL;
     uint32_t other_size = durable->size;
     cv_assert(slot);
@@ -103,12 +106,13 @@ static enum durable_found read_newest(struct durable *durable, const char *path,
             found = true;
             durable->sequence = head.sequence;
             durable->incarnation = head.incarnation;
-            ended = head.ended;
+            how = head.how;
             memcpy(prefix, slot + sizeof head, durable->size);
         }
     }
     free(slot);
-    if (found) return ended ? DURABLE_NEW : DURABLE_FOUND;
+    if (found)
+        return how == ENDED ? DURABLE_NEW : how == SUSPENDED ? DURABLE_SUSPENDED : DURABLE_FOUND;
     if (wrong && take_over(durable, other_size)) {
         memset(prefix, 0, durable->size);
         return DURABLE_NEW;
@@ -141,7 +145,7 @@ enum durable_found durable_open(struct durable *durable, const char *path, uint6
     return failed ? fail(durable, error, path, strerror(failed)) : DURABLE_NEW;
 }
 
-static int write_slot(struct durable *durable, const void *prefix, bool ended) {
+static int write_slot(struct durable *durable, const void *prefix, uint64_t how) {
     if (durable->fd < 0) return 0;
     struct slot_head head = {.magic = MAGIC,
                              .process = durable->process,
@@ -149,7 +153,7 @@ static int write_slot(struct durable *durable, const void *prefix, bool ended) {
                              .group = durable->group,
                              .sequence = ++durable->sequence,
                              .incarnation = durable->incarnation,
-                             .ended = ended};
+                             .how = how};
     size_t size = slot_bytes(durable);
     if (prefix) memcpy(durable->slot + sizeof head, prefix, durable->size);
     memcpy(durable->slot, &head, sizeof head);
@@ -162,13 +166,15 @@ static int write_slot(struct durable *durable, const void *prefix, bool ended) {
 }
 
 int durable_write(struct durable *durable, const void *prefix) {
-    return write_slot(durable, prefix, false);
+    return write_slot(durable, prefix, RUNS);
 }
 
 int durable_end(struct durable *durable) {
     if (durable->fd >= 0) memset(durable->slot, 0, slot_bytes(durable));
-    return write_slot(durable, NULL, true);
+    return write_slot(durable, NULL, ENDED);
 }
+
+int durable_suspend(struct durable *durable) { return write_slot(durable, NULL, SUSPENDED); }
 
 void durable_close(struct durable *durable) {
     if (durable->fd >= 0) close(durable->fd);

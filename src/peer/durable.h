@@ -21,11 +21,12 @@ struct durable {
     unsigned char *slot; /* one, as it is written */
 };
 
-enum durable_found { DURABLE_FAILED = -1, DURABLE_NEW, DURABLE_FOUND };
+enum durable_found { DURABLE_FAILED = -1, DURABLE_NEW, DURABLE_FOUND, DURABLE_SUSPENDED };
 
 /* Opens or makes the file of that process of that group.  DURABLE_FOUND: the prefix was read into
  * `prefix`.  DURABLE_NEW: there was no run before, or the last one, of this group or of another,
- * has ended in order.  DURABLE_FAILED: why is in `error`. */
+ * has ended for good.  DURABLE_SUSPENDED: as DURABLE_FOUND, and it has left a checkpoint of that
+ * sequence number.  DURABLE_FAILED: why is in `error`. */
 enum durable_found durable_open(struct durable *durable, const char *path, uint64_t group,
                                 uint32_t process, void *prefix, uint32_t size,
                                 char error[DURABLE_ERROR_MAX]);
@@ -33,6 +34,8 @@ enum durable_found durable_open(struct durable *durable, const char *path, uint6
 int durable_write(struct durable *durable, const void *prefix);
 /* The group has ended in order: the next run begins anew, as a higher incarnation. */
 int durable_end(struct durable *durable);
+/* The process goes on later from a checkpoint, which has the next sequence number. */
+int durable_suspend(struct durable *durable);
 /* Makes it durable that there is a file of that name: 0, or the error. */
 int durable_sync_directory(const char *path);
 void durable_close(struct durable *durable);

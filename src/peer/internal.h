@@ -67,6 +67,10 @@ struct peer {
     bool full;          /* a link did not take all that a channel had for it */
     bool stepping, done, stays, ending, closing, over;
     bool ended; /* in order: the next run of the group begins anew */
+    /* What the application has of the lock. */
+    enum { OUTSIDE, WAITING, INSIDE, LEAVING } phase;
+    bool orphan; /* whoever wanted the lock has ended before this process was resumed */
+    bool again;  /* ... and somebody wants it after that */
     uint32_t calls[CALLS_MAX], call_count;
     unsigned handles; /* that are not closed yet */
 };

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/logger.h"
+#include "peer/checkpoint.h"
 #include "peer/internal.h"
 
 static bool is_connected(const struct other *other) { return other->up && other->here; }
@@ -53,6 +54,34 @@ void peer_flush_record(struct peer *peer) {
         logger_error("the run is not recorded any more", LOGGER_STRING("reason", strerror(error)));
 }
 
+static void take_call(struct peer *peer, uint32_t what) {
+    if (what == CV_ACQUIRE && peer->phase == OUTSIDE) peer->phase = WAITING;
+    if (what == CV_RELEASE && peer->phase == INSIDE) peer->phase = LEAVING;
+}
+
+/* False: the application does not know of it, and need not. */
+static bool take_tell(struct peer *peer, const struct cv_tell *tell) {
+    if (tell->what == CV_ENTERED) peer->phase = INSIDE;
+    if (tell->what == CV_LEFT) peer->phase = OUTSIDE;
+    if (!peer->orphan || (tell->what != CV_ENTERED && tell->what != CV_LEFT)) return true;
+    if (tell->what == CV_ENTERED) {
+        peer_call(peer, CV_RELEASE);
+    } else {
+        peer->orphan = false;
+        if (peer->again) peer_call(peer, CV_ACQUIRE);
+        peer->again = false;
+    }
+    return false;
+}
+
+/* Whether a wish of before serves for this one, or has to be over first. */
+static bool adopt(struct peer *peer, uint32_t what) {
+    if (what != CV_ACQUIRE || !peer->orphan) return false;
+    peer->again = peer->phase != WAITING;
+    peer->orphan = peer->again;
+    return true;
+}
+
 static void apply_tells(struct peer *peer, enum peer_machine m) {
     struct cv_tell tells[CV_TELLS_MAX];
     unsigned count = peer->out.tells;
@@ -64,6 +93,7 @@ static void apply_tells(struct peer *peer, enum peer_machine m) {
             peer_suspect(peer, (cv_pid)tell->arg, tell->what == CV_SUSPECT);
             continue;
         }
+        if (!take_tell(peer, tell)) continue;
         if (tell->what == CV_ELECTED && !tell->arg) tell->arg = peer->group->ids[peer->self];
         if (tell->what == CV_FOLLOWS) peer->leader = tell->arg;
         if (tell->what == CV_ELECTED || tell->what == CV_LEADERLESS) peer->leader = 0;
@@ -103,6 +133,7 @@ static void step_once(struct peer *peer, enum peer_machine m, const struct cv_ev
 
 /* A step and the choices that it asks for, each with what the application is told. */
 static void step_to_the_end(struct peer *peer, enum peer_machine m, const struct cv_event *event) {
+    if (event->type == CV_CALL) take_call(peer, event->arg);
     step_once(peer, m, event);
     if (!peer->over) apply_tells(peer, m);
     while (peer->out.choose && !peer->over) {
@@ -129,7 +160,7 @@ void peer_step(struct peer *peer, enum peer_machine m, const struct cv_event *ev
 
 void peer_call(struct peer *peer, uint32_t what) {
     struct cv_event call = {.type = CV_CALL, .arg = what};
-    if (peer->over) return;
+    if (peer->over || adopt(peer, what)) return;
     if (!peer->stepping) return peer_step(peer, ALGORITHM, &call);
     if (peer->call_count && peer->calls[peer->call_count - 1] == what) return; /* the same call */
     cv_assert(peer->call_count < CALLS_MAX);
@@ -218,8 +249,10 @@ int peer_data_open(const char *data, const char *name, int flags) {
     return open(path, flags | O_CLOEXEC, 0600);
 }
 
+enum peer_beginning { FIRST, RESTARTED, RESUMED };
+
 /* Opens what it has kept, and writes down that it runs again: the next incarnation is higher. */
-static int open_data(struct peer *peer, bool *again, char *error) {
+static int open_data(struct peer *peer, enum peer_beginning *beginning, char *error) {
     const struct peer_config *config = &peer->config;
     struct machine *machine = &peer->machine[ALGORITHM];
     char path[4096], why[DURABLE_ERROR_MAX];
@@ -234,19 +267,24 @@ static int open_data(struct peer *peer, bool *again, char *error) {
         snprintf(error, PEER_ERROR_MAX, "%s", why);
         return -1;
     }
-    *again = found == DURABLE_FOUND;
+    *beginning = found == DURABLE_NEW ? FIRST : RESTARTED;
     if (config->amnesia) memset(machine->state, 0, machine->layout.durable);
-    peer->incarnation = wall_clock_us();
-    if (peer->incarnation <= peer->durable.incarnation)
-        peer->incarnation = peer->durable.incarnation + 1;
-    peer->durable.incarnation = peer->incarnation;
+    if (found == DURABLE_SUSPENDED && !config->amnesia && checkpoint_read(peer)) {
+        *beginning = RESUMED;
+        peer->incarnation = peer->durable.incarnation;
+    } else {
+        peer->incarnation = wall_clock_us();
+        if (peer->incarnation <= peer->durable.incarnation)
+            peer->incarnation = peer->durable.incarnation + 1;
+        peer->durable.incarnation = peer->incarnation;
+    }
     int failed = durable_write(&peer->durable, machine->state);
     if (failed) snprintf(error, PEER_ERROR_MAX, "%.200s: %s", path, strerror(failed));
     return failed ? -1 : 0;
 }
 
 /* Its record says how it begins. */
-static int open_record(struct peer *peer, bool again, char *error) {
+static int open_record(struct peer *peer, enum peer_beginning beginning, char *error) {
     const struct peer_config *config = &peer->config;
     const struct machine *machine = &peer->machine[ALGORITHM];
     char why[RECORD_ERROR_MAX];
@@ -255,15 +293,17 @@ static int open_record(struct peer *peer, bool again, char *error) {
         snprintf(error, PEER_ERROR_MAX, "%s", why);
         return -1;
     }
-    const struct recorder_run run = {
-        .group = peer->group,
-        .self = peer->self,
-        .incarnation = peer->incarnation,
-        .wall_us = wall_clock_us(),
-        .now_us = uv_hrtime() / 1000,
-        .flags = (again ? RECORD_AGAIN : 0u) | (config->amnesia ? RECORD_AMNESIA : 0u) |
-                 (config->detector ? RECORD_DETECTOR : 0u),
-        .prefix = hash_long(machine->state, machine->layout.durable, 0)};
+    const struct recorder_run run = {.group = peer->group,
+                                     .self = peer->self,
+                                     .incarnation = peer->incarnation,
+                                     .wall_us = wall_clock_us(),
+                                     .now_us = uv_hrtime() / 1000,
+                                     .flags = (beginning == RESTARTED ? RECORD_AGAIN : 0u) |
+                                              (beginning == RESUMED ? RECORD_RESUMED : 0u) |
+                                              (config->amnesia ? RECORD_AMNESIA : 0u) |
+                                              (config->detector ? RECORD_DETECTOR : 0u),
+                                     .prefix =
+                                         hash_long(machine->state, machine->layout.durable, 0)};
     recorder_run(&peer->recorder, &run);
     return 0;
 }
@@ -271,7 +311,7 @@ static int open_record(struct peer *peer, bool again, char *error) {
 struct peer *peer_open(const struct peer_config *config, char error[PEER_ERROR_MAX]) {
     struct peer *peer = calloc(1, sizeof *peer);
     uint64_t seed = wall_clock_us() ^ (uint64_t)config->self << 48;
-    bool again = false;
+    enum peer_beginning beginning = FIRST;
     cv_assert(peer);
     peer->config = *config;
     peer->group = config->group;
@@ -288,20 +328,33 @@ struct peer *peer_open(const struct peer_config *config, char error[PEER_ERROR_M
     peer->body = malloc(body > beat ? body : beat);
     cv_assert(peer->out.sends && peer->body);
     const char *problem = NULL;
-    if (open_data(peer, &again, error) != 0 || open_record(peer, again, error) != 0 ||
+    if (open_data(peer, &beginning, error) != 0 || open_record(peer, beginning, error) != 0 ||
         (problem = channels_open(peer))) {
         if (problem) snprintf(error, PEER_ERROR_MAX, "%s", problem);
         peer_close(peer);
         return NULL;
     }
-    struct cv_event start = {.type = again ? CV_RESTART : CV_START};
-    peer_step(peer, ALGORITHM, &start);
+    struct cv_event start = {.type = beginning == RESTARTED ? CV_RESTART : CV_START};
+    if (beginning != RESUMED) peer_step(peer, ALGORITHM, &start);
     start.type = CV_START;
     if (config->detector) peer_step(peer, DETECTOR, &start);
     return peer;
 }
 
 /* ---- Closing ---- */
+
+/* Not one that was done, and would not be any more: the others know that of this incarnation. */
+void peer_suspend(struct peer *peer) {
+    bool can = peer->machine[ALGORITHM].layout.patient && !peer->over &&
+               (!peer->done || peer->stays) && peer->phase <= WAITING && !peer->call_count;
+    if (!can) return;
+    int failed = checkpoint_write(peer);
+    if (!failed) failed = durable_suspend(&peer->durable);
+    if (failed)
+        logger_error("this peer cannot go on later where it is, and will be one that has crashed",
+                     LOGGER_STRING("reason", strerror(failed)));
+    peer->over = true;
+}
 
 static void free_all(struct peer *peer) {
     for (cv_pid p = 1; p <= peer->group->processes; p++) channel_free(&peer->other[p].channel);

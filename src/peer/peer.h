@@ -49,6 +49,9 @@ void peer_call(struct peer *peer, uint32_t what);
 /* It wants nothing more, and serves the others until all of them are done; if it stays, even then.
  */
 void peer_done(struct peer *peer, bool stays);
+/* If it is not inside, and the algorithm is patient: writes down where it is, so that the next
+ * peer_open goes on there.  It must be closed at once then. */
+void peer_suspend(struct peer *peer);
 /* It is about to end: those that are there get what it holds for all, where the algorithm can. */
 void peer_hand_on(struct peer *peer);
 /* Cuts the network between it and another process, from this side, or mends it again. */

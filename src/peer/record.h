@@ -34,7 +34,9 @@ enum {
     RECORD_MET_SIZE = 13,
     RECORD_END_SIZE = 6,
 };
-enum { RECORD_AGAIN = 1, RECORD_AMNESIA = 2, RECORD_DETECTOR = 4 };
+/* Of a run.  One that is resumed goes on with the state and the channels of the one before it in
+ * the file, which is of the same incarnation. */
+enum { RECORD_AGAIN = 1, RECORD_AMNESIA = 2, RECORD_DETECTOR = 4, RECORD_RESUMED = 8 };
 
 /* What came of a step: the state and all effects.  The same in the peer and in the replay. */
 static inline uint64_t record_hash(const void *state, size_t size, const struct cv_out *out) {
@@ -101,6 +103,7 @@ struct record_run {
     const char *path; /* of the file */
     uint64_t incarnation, began_us, prefix;
     uint64_t ended_us;
+    uint64_t resumed_us; /* the last time; 0: never */
     unsigned flags;
     bool ended, in_order;
     size_t torn; /* bytes at the end that are no whole block */
@@ -128,7 +131,8 @@ int records_read(struct records *records, const char *path, char error[RECORD_ER
 /* The same of bytes, which the records keep and free. */
 int records_parse(struct records *records, const char *name, unsigned char *bytes, size_t size,
                   char error[RECORD_ERROR_MAX]);
-/* The runs of one process in their order, and all processes in theirs. */
+/* One that was suspended and resumed is one run.  The runs of one process in their order, and all
+ * processes in theirs. */
 void records_sort(struct records *records);
 void records_free(struct records *records);
 

@@ -78,6 +78,18 @@ static int read_group(const struct reading *r, const unsigned char *at, size_t s
 
 static size_t refuse(const struct reading *r, const char *why) { return fail(r, why), 0; }
 
+/* The run before goes on. */
+static bool resume_run(const struct reading *r, const unsigned char *at) {
+    struct record_run *run = r->run;
+    if (!run || !run->ended || run->in_order || run->self != get32(at + 6) ||
+        run->incarnation != get64(at + 10))
+        return refuse(r, "it goes on with a state that is in no record");
+    run->resumed_us = get64(at + 18);
+    run->ended = false;
+    if (run->resumed_us <= (uint64_t)1 << 62) return true;
+    return refuse(r, "its beginning makes no sense");
+}
+
 static size_t read_run(struct reading *r, const unsigned char *at, size_t left) {
     struct records *records = r->records;
     if (left < RECORD_RUN_SIZE || get32(at + 1) != RECORD_MAGIC)
@@ -87,6 +99,7 @@ static size_t read_run(struct reading *r, const unsigned char *at, size_t left) 
     if (read_group(r, at + RECORD_RUN_SIZE, size) != 0) return 0;
     uint32_t self = get32(at + 6), n = records->group.processes;
     if (!self || self > n) return refuse(r, "it is of a process that does not exist");
+    if (at[5] & RECORD_RESUMED) return resume_run(r, at) ? RECORD_RUN_SIZE + size : 0;
     records->run =
         grown(records->run, &records->run_room, records->run_count + 1, sizeof *records->run);
     r->run = &records->run[records->run_count++];
@@ -131,7 +144,8 @@ static size_t read_message(const struct reading *r, struct record_step *step,
 }
 
 static uint64_t last_time(const struct record_run *run) {
-    return run->step_count ? run->step[run->step_count - 1].time_us : run->began_us;
+    uint64_t us = run->step_count ? run->step[run->step_count - 1].time_us : run->began_us;
+    return us > run->resumed_us ? us : run->resumed_us;
 }
 
 static size_t read_step(const struct reading *r, const unsigned char *at, size_t left) {

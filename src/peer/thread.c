@@ -76,6 +76,7 @@ static void grant(struct peer_thread *t, uint32_t wish) {
     case WISH_STAY: peer_done(t->peer, wish == WISH_STAY); break;
     case WISH_CLOSE:
         peer_flush(t->peer); /* the end of a stay, too, reaches the others */
+        peer_suspend(t->peer);
         peer_close(t->peer);
         t->peer = NULL;
         uv_close((uv_handle_t *)&t->asked, NULL);

@@ -204,6 +204,42 @@ def what_is_held_is_handed_on(directory):
         assert report["entries"] == 6 and report["verdicts"]["exclusion"] == "held", report
 
 
+def groups_go_on(directory):
+    """A group whose participants have all ended in order goes on where it was, also with what it still wanted."""
+    for algorithm in ("suzuki-kasami", "raymond", "token-ring", "roucairol-carvalho"):
+        group = Staying(directory, algorithm)
+        for number in (3, 2):
+            assert group.ask(number, "lock", "--", "true")[0] == 0
+        for order in ([1, 2, 3], [3, 1, 2]):
+            for number in order:
+                group.running[number].terminate()
+                assert group.running.pop(number).wait(TIMEOUT_S) == 0, group.said(number, "err")
+            for number in order:
+                group.stay(number)
+            for number in group.numbers:
+                done = group.ask(number, "lock", "-w", f"{TIMEOUT_S // 2}s", "--", "true")
+                assert done[0] == 0, (algorithm, order, number, done)
+        # One that waits when it ends has nobody any more to let in.
+        group.running[2].terminate()
+        assert group.running.pop(2).wait(TIMEOUT_S) == 0
+        waits = group.start_asking(1, "lock", "--", "true")
+        eventually(lambda: group.said(1).count("waits") == 3, "it asks")
+        group.running[1].terminate()
+        assert group.running.pop(1).wait(TIMEOUT_S) == 0
+        waited = waits.wait(TIMEOUT_S)
+        for number in (1, 2):
+            group.stay(number)
+        for number in group.numbers:
+            done = group.ask(number, "lock", "-w", f"{TIMEOUT_S // 2}s", "--", "true")
+            assert done[0] == 0, (algorithm, waited, number, done)
+        # From here on what it had written down is old.
+        group.kill(3)
+        group.stay(3)
+        group.stop()
+        report = judged(group)
+        assert report["verdicts"]["exclusion"] == "held" and report["entries"] >= 11 and report["restarts"] == 1, report
+
+
 def states_are_shown(directory):
     """What a participant does, what the algorithm shows of itself, and whom it reaches."""
     group = Staying(directory, "ricart-agrawala")
@@ -409,5 +445,6 @@ if __name__ == "__main__":
     main([*(tests_of("Locks", one_lock_asked_for, STUCK_BY_DESIGN + IN_TIME_ONLY) if LONG else ()),
           *(tests_of("Elections", one_election_asked_for, NO_IDS) if LONG else ()),
           commands_come_and_go, nobody_enters_beside_what_is_left, participants_end, what_is_held_is_handed_on,
+          groups_go_on,
           states_are_shown, leaders_are_asked_for, nobody_waits_for_who_reads, hooks_take_turns,
           what_waits_for_a_peer_reaches_it, wrong_requests, sockets_of_others_stay])

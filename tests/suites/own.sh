@@ -182,7 +182,7 @@ with_header() {
         ! cmp -s "$header/conclave/algorithm.h" "$WORK/$1.include/conclave/algorithm.h"
 }
 other_version() {
-    with_header newer 's/CV_MODULE_VERSION = 2,/CV_MODULE_VERSION = 7,/' && variant newer '' "$WORK/newer.include" &&
+    with_header newer 's/CV_MODULE_VERSION = 3,/CV_MODULE_VERSION = 7,/' && variant newer '' "$WORK/newer.include" &&
         says "against version 7" 2 c sim newer.so
 }
 other_layout() {

@@ -62,10 +62,10 @@ static struct cv_module module_of(const struct cv_algorithm *algorithm) {
 /* If this fails, an algorithm that was compiled before does not fit any more: raise
  * CV_MODULE_VERSION, and change the numbers here. */
 static void the_layout_is_that_of_the_version(void **state) {
-    static const uint16_t expected[CV_MODULE_SIZES] = {176, 128, 32, 24, 48, 80, 32, 16, 152, 20};
+    static const uint16_t expected[CV_MODULE_SIZES] = {176, 128, 32, 24, 48, 80, 32, 16, 152, 24};
     static const uint16_t sizes[CV_MODULE_SIZES] = CV_MODULE_SIZES_;
     (void)state;
-    assert_int_equal(CV_MODULE_VERSION, 2);
+    assert_int_equal(CV_MODULE_VERSION, 3);
     for (int i = 0; i < CV_MODULE_SIZES; i++) assert_int_equal(sizes[i], expected[i]);
     /* The last of each list: one that is added goes to its end. */
     assert_int_equal(CV_LINK, 7);
@@ -95,7 +95,7 @@ static void other_versions_are_refused(void **state) {
     (void)state;
     assert_int_equal(module_inspect(&module, "x.so", error), 0);
     module.version++;
-    refuses(&module, "against version 3");
+    refuses(&module, "against version 4");
     for (int i = 0; i < CV_MODULE_SIZES; i++) {
         module = module_of(&algorithm);
         module.size[i]++;

@@ -195,62 +195,74 @@ static uint32_t forge(struct rng *rng, const struct codec *codec, uint32_t kind,
     return wrong ? 0 : size;
 }
 
+/* Random events, among them messages that were forged. */
+static struct cv_event draw(struct rng *rng, const struct cv_algorithm *code, cv_pid self,
+                            const struct cv_out *out, void *body) {
+    cv_pid from = 1 + (cv_pid)rng_below(rng, PROCESSES);
+    uint64_t what = rng_below(rng, 10);
+    if (out->choose)
+        return (struct cv_event){.type = CV_CHOICE, .arg = (uint32_t)rng_below(rng, out->choose)};
+    if (what == 0)
+        return (struct cv_event){.type = CV_CALL,
+                                 .arg = code->problem == CV_ELECTION
+                                            ? CV_CAMPAIGN
+                                            : CV_ACQUIRE + (uint32_t)rng_below(rng, 2)};
+    if (what == 1 && code->timers)
+        return (struct cv_event){.type = CV_TIMEOUT, .arg = (uint32_t)rng_below(rng, code->timers)};
+    if (what == 2 && code->traits & CV_USES_DETECTOR && from != self)
+        return (struct cv_event){.type = rng_below(rng, 2) ? CV_DOWN : CV_UP, .arg = from};
+    if (what == 2 && code->traits & CV_HANDS_ON && from != self)
+        return (struct cv_event){.type = CV_HAND_ON, .arg = from};
+    return (struct cv_event){.type = CV_RECV, .from = from, .body = body};
+}
+
+/* One that is patient does nothing upon the word of a failure detector. */
+static void flood(const struct group *group, cv_pid self, struct rng *rng) {
+    const struct cv_algorithm *code = group->algorithm;
+    struct cv_env env = group_env(group, self);
+    env.detector = code->traits & CV_USES_DETECTOR;
+    struct cv_layout layout = {0};
+    code->layout(&env, &layout);
+    struct codec codec = {code->messages, code->message_count, PROCESSES, layout.message_rows};
+    size_t size = code->state->size + layout.rows * (size_t)code->state->row_size;
+    void *memory = calloc(1, size + 8), *before = calloc(1, size + 8);
+    struct cv_out out = {.room = cv_out_room(code, &layout)};
+    out.sends = malloc(out.room);
+    void *body = malloc(codec_room(&codec));
+    struct cv_event event = {.type = CV_START};
+    code->step(memory, &env, &event, &out);
+    for (int i = 0; i < 4000; i++) {
+        event = draw(rng, code, self, &out, body);
+        if (event.type == CV_RECV) {
+            if (!group_reaches(group, event.from, self) || !code->message_count) continue;
+            event.kind = (uint16_t)rng_below(rng, code->message_count);
+            event.size = forge(rng, &codec, event.kind, body);
+            if (!event.size) continue;
+        }
+        memcpy(before, memory, size);
+        cv_out_reset(&out);
+        code->step(memory, &env, &event, &out);
+        if (!layout.patient || (event.type != CV_DOWN && event.type != CV_UP)) continue;
+        assert_memory_equal(before, memory, size);
+        assert_true(!out.used && !out.tells && !out.timers_set);
+    }
+    free(memory), free(before), free(body), free(out.sends);
+}
+
 /* Whoever has the key may send what it likes, whenever it likes. */
 static void no_well_formed_message_stops_a_process(void **state) {
     (void)state;
     for (size_t a = 0; a < catalogue_count; a++) {
-        const struct cv_algorithm *code = catalogue[a];
         struct group group;
         struct rng rng;
-        open_group(&group, code);
         rng_seed(&rng, a);
-        for (cv_pid self = 1; self <= PROCESSES; self++) {
-            struct cv_env env = group_env(&group, self);
-            env.detector = code->traits & CV_USES_DETECTOR;
-            struct cv_layout layout = {0};
-            code->layout(&env, &layout);
-            struct codec codec = {code->messages, code->message_count, PROCESSES,
-                                  layout.message_rows};
-            void *memory =
-                calloc(1, code->state->size + layout.rows * (size_t)code->state->row_size + 8);
-            struct cv_out out = {.room = cv_out_room(code, &layout)};
-            out.sends = malloc(out.room);
-            void *body = malloc(codec_room(&codec));
-            struct cv_event event = {.type = CV_START};
-            code->step(memory, &env, &event, &out);
-            for (int i = 0; i < 4000; i++) {
-                cv_pid from = 1 + (cv_pid)rng_below(&rng, PROCESSES);
-                uint64_t what = rng_below(&rng, 10);
-                event = (struct cv_event){.type = CV_RECV, .from = from, .body = body};
-                if (out.choose)
-                    event = (struct cv_event){.type = CV_CHOICE,
-                                              .arg = (uint32_t)rng_below(&rng, out.choose)};
-                else if (what == 0)
-                    event =
-                        (struct cv_event){.type = CV_CALL,
-                                          .arg = code->problem == CV_ELECTION
-                                                     ? CV_CAMPAIGN
-                                                     : CV_ACQUIRE + (uint32_t)rng_below(&rng, 2)};
-                else if (what == 1 && code->timers)
-                    event = (struct cv_event){.type = CV_TIMEOUT,
-                                              .arg = (uint32_t)rng_below(&rng, code->timers)};
-                else if (what == 2 && code->traits & CV_USES_DETECTOR && from != self)
-                    event = (struct cv_event){.type = rng_below(&rng, 2) ? CV_DOWN : CV_UP,
-                                              .arg = from};
-                else if (what == 2 && code->traits & CV_HANDS_ON && from != self)
-                    event = (struct cv_event){.type = CV_HAND_ON, .arg = from};
-                if (event.type == CV_RECV) {
-                    if (!group_reaches(&group, from, self) || !code->message_count) continue;
-                    event.kind = (uint16_t)rng_below(&rng, code->message_count);
-                    event.size = forge(&rng, &codec, event.kind, body);
-                    if (!event.size) continue;
-                }
-                cv_out_reset(&out);
-                code->step(memory, &env, &event, &out);
-            }
-            free(memory), free(body), free(out.sends);
+        for (uint64_t flags = 0; flags <= 1; flags++) { /* none that can be set, or all */
+            open_group(&group, catalogue[a]);
+            for (unsigned i = 0; flags && i < catalogue[a]->option_count; i++)
+                if (catalogue[a]->options[i].type == CV_FLAG) group.option[i] = 1;
+            for (cv_pid self = 1; self <= PROCESSES; self++) flood(&group, self, &rng);
+            group_free(&group);
         }
-        group_free(&group);
     }
 }
 
@@ -316,6 +328,19 @@ static void restart(struct end *crashed, struct end *other) {
     other->next_out = crashed->next_in;
 }
 
+/* It ends in order, and goes on with what it has written down. */
+static void suspend(struct end *end, struct end *other) {
+    struct bytes text = {0};
+    channel_write(&end->channel, &text);
+    channel_free(&end->channel);
+    const unsigned char *at = text.at;
+    size_t left = text.used;
+    assert_true(channel_read(&end->channel, &at, &left));
+    assert_int_equal(left, 0);
+    bytes_close(&text);
+    reconnect(end, other);
+}
+
 static void channels_are_in_order_and_exactly_once(void **state) {
     struct rng rng;
     (void)state;
@@ -340,6 +365,8 @@ static void channels_are_in_order_and_exactly_once(void **state) {
                 reconnect(&a, &b);
             else if (rng_below(&rng, 4) == 0)
                 restart(from, to);
+            else
+                suspend(from, to);
         }
         reconnect(&a, &b);
         for (int i = 0; i < 4000; i++) give(&a), give(&b), take(&a, &b), take(&b, &a), received++;
@@ -414,6 +441,25 @@ static void a_prefix_survives(void **state) {
     durable_close(&durable);
     assert_int_equal(open_file(&durable, place->path, 9, 2, &read), DURABLE_FAILED);
     assert_int_equal(open_file(&durable, place->path, 1, 3, &read), DURABLE_FAILED);
+}
+
+/* Until it runs again: then it is as after a crash. */
+static void one_that_is_suspended_is_told_apart(void **state) {
+    const struct place *place = *state;
+    struct durable durable;
+    uint64_t prefix = 7, read = 0;
+    assert_int_equal(open_file(&durable, place->path, 1, 2, &read), DURABLE_NEW);
+    assert_int_equal(durable_write(&durable, &prefix), 0);
+    assert_int_equal(durable_suspend(&durable), 0);
+    durable_close(&durable);
+    assert_int_equal(open_file(&durable, place->path, 9, 2, &read), DURABLE_FAILED);
+    assert_int_equal(open_file(&durable, place->path, 1, 2, &read), DURABLE_SUSPENDED);
+    assert_int_equal(read, 7);
+    assert_int_equal(durable.sequence, 2);
+    assert_int_equal(durable_write(&durable, NULL), 0);
+    durable_close(&durable);
+    assert_int_equal(open_file(&durable, place->path, 1, 2, &read), DURABLE_FOUND);
+    durable_close(&durable);
 }
 
 static void a_file_of_others_is_refused_with_a_way_out(void **state) {
@@ -639,6 +685,8 @@ int main(void) {
         cmocka_unit_test(channels_are_in_order_and_exactly_once),
         cmocka_unit_test(acknowledged_is_only_what_was_sent),
         cmocka_unit_test_setup_teardown(a_prefix_survives, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(one_that_is_suspended_is_told_apart, make_place,
+                                        remove_place),
         cmocka_unit_test_setup_teardown(a_file_of_others_is_refused_with_a_way_out, make_place,
                                         remove_place),
         cmocka_unit_test_setup_teardown(after_an_end_in_order_it_begins_anew, make_place,

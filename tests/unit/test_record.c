@@ -127,9 +127,22 @@ static void meet(struct world *w, cv_pid p, cv_pid q) {
     recorder_met(&node->recorder, q, node->met[q]);
 }
 
-static void boot(struct world *w, cv_pid p, bool again, bool amnesia) {
+static void record(struct world *w, cv_pid p, unsigned flags) {
     struct node *node = &w->node[p];
     char path[100], error[RECORD_ERROR_MAX] = "";
+    assert_int_equal(recorder_open(&node->recorder, path_of(w, p, path), error), 0);
+    struct recorder_run run = {.group = &w->group,
+                               .self = p,
+                               .incarnation = node->incarnation,
+                               .wall_us = 1000000 + w->now_us,
+                               .now_us = w->now_us,
+                               .flags = flags,
+                               .prefix = hash_long(node->saved, node->layout.durable, 0)};
+    recorder_run(&node->recorder, &run);
+}
+
+static void boot(struct world *w, cv_pid p, bool again, bool amnesia) {
+    struct node *node = &w->node[p];
     node->incarnation = ++w->incarnations;
     node->armed = 0;
     node->phase = IDLE_NODE;
@@ -138,16 +151,7 @@ static void boot(struct world *w, cv_pid p, bool again, bool amnesia) {
     memset(node->sent, 0, sizeof node->sent);
     if (amnesia) memset(node->saved, 0, sizeof node->saved);
     memcpy(node->state, node->saved, node->layout.durable);
-    assert_int_equal(recorder_open(&node->recorder, path_of(w, p, path), error), 0);
-    struct recorder_run run = {.group = &w->group,
-                               .self = p,
-                               .incarnation = node->incarnation,
-                               .wall_us = 1000000 + w->now_us,
-                               .now_us = w->now_us,
-                               .flags =
-                                   (again ? RECORD_AGAIN : 0u) | (amnesia ? RECORD_AMNESIA : 0u),
-                               .prefix = hash_long(node->saved, node->layout.durable, 0)};
-    recorder_run(&node->recorder, &run);
+    record(w, p, (again ? RECORD_AGAIN : 0u) | (amnesia ? RECORD_AMNESIA : 0u));
     for (cv_pid q = 1; q <= w->group.processes; q++)
         if (w->node[q].incarnation) meet(w, p, q), meet(w, q, p);
     struct cv_event start = {.type = again ? CV_RESTART : CV_START};
@@ -243,6 +247,14 @@ static void stop(struct world *w, cv_pid p, bool killed) {
     if (!killed) recorder_end(&node->recorder, w->now_us, true);
     assert_int_equal(recorder_flush(&node->recorder), 0);
     recorder_close(&node->recorder);
+}
+
+/* It goes on where it was, a second later. */
+static void suspend(struct world *w, cv_pid p) {
+    recorder_end(&w->node[p].recorder, w->now_us, false);
+    stop(w, p, true);
+    w->now_us += 1000000;
+    record(w, p, RECORD_RESUMED);
 }
 
 static void read_all(struct world *w, struct records *records) {
@@ -344,6 +356,46 @@ static void restarts_are_followed(void **state) {
         assert_int_equal(merge.result.restarts, 1);
         assert_int_equal(records.run_count, world.group.processes + 1);
         merge_close(&merge);
+        records_free(&records);
+        world_close(&world);
+    }
+}
+
+static void one_that_is_resumed_has_one_run(void **state) {
+    struct records records;
+    struct merge merge;
+    char error[RECORD_ERROR_MAX] = "";
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        world_open(&world, catalogue_find(seed % 2 ? "raymond" : "suzuki-kasami"), seed);
+        for (int i = 0; i < 5; i++) {
+            run(&world, 30);
+            suspend(&world, 1 + (cv_pid)rng_below(&world.rng, world.group.processes));
+        }
+        run(&world, 400);
+        judge(&world, &merge, &records);
+        assert_int_equal(merge.result.restarts, 0);
+        assert_int_equal(records.run_count, world.group.processes);
+        assert_int_equal(merge.result.entries, world.entries);
+        assert_int_equal(merge.result.verdict[EXCLUSION].value, HELD);
+        merge_close(&merge);
+        records_free(&records);
+        world_close(&world);
+    }
+    /* What it goes on with has to be there, and to be its own. */
+    for (int lie = 0; lie < 3; lie++) {
+        char path[100];
+        world_open(&world, catalogue_find("raymond"), 1);
+        run(&world, 30);
+        recorder_end(&world.node[3].recorder, world.now_us, lie == 1);
+        stop(&world, 3, true);
+        if (lie == 0) unlink(path_of(&world, 3, path));
+        world.node[3].incarnation += lie == 2;
+        record(&world, 3, RECORD_RESUMED);
+        for (cv_pid p = 1; p <= world.group.processes; p++) stop(&world, p, false);
+        records = (struct records){.find = find};
+        assert_int_equal(records_read(&records, path_of(&world, 3, path), error), -1);
+        assert_non_null(strstr(error, "in no record"));
         records_free(&records);
         world_close(&world);
     }
@@ -535,6 +587,7 @@ int main(void) {
         cmocka_unit_test(each_algorithm_is_repeated_and_judged),
         cmocka_unit_test(stays_that_no_message_orders_are_found),
         cmocka_unit_test(restarts_are_followed),
+        cmocka_unit_test(one_that_is_resumed_has_one_run),
         cmocka_unit_test(a_prefix_that_was_not_saved_is_refused),
         cmocka_unit_test(what_is_received_has_to_be_sent),
         cmocka_unit_test(a_flipped_bit_is_refused),

@@ -97,6 +97,7 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
 static void layout(const struct cv_env *env, struct cv_layout *layout) {
     layout->rows = env->processes;
     layout->first = 1;
+    layout->patient = true;
 }
 
 static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);

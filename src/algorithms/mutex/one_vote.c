@@ -330,6 +330,7 @@ static void layout(const struct cv_env *env, struct cv_layout *layout) {
     layout->first = 1;
     layout->durable = offsetof(struct state, phase);
     layout->sends = env->processes + CV_SENDS_DEFAULT;
+    layout->patient = true;
 }
 
 static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);

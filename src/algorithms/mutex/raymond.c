@@ -162,7 +162,7 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
 
 static void layout(const struct cv_env *env, struct cv_layout *layout) {
     (void)env;
-    layout->rows = 0;
+    layout->patient = true;
 }
 
 static const struct cv_record state_table = CV_TABLE("state", state);

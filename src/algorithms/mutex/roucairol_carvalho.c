@@ -135,6 +135,7 @@ static void layout(const struct cv_env *env, struct cv_layout *layout) {
     layout->rows = env->processes;
     layout->first = 1;
     layout->sends = env->processes + CV_SENDS_DEFAULT;
+    layout->patient = true;
 }
 
 static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);

@@ -181,6 +181,7 @@ static void layout(const struct cv_env *env, struct cv_layout *layout) {
     layout->rows = env->option[REPAIR] ? env->processes : 0;
     layout->first = 1;
     layout->durable = env->option[REPAIR] ? offsetof(struct state, entries) : 0;
+    layout->patient = !env->option[REPAIR];
 }
 
 static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);
