@@ -187,12 +187,21 @@ static int parse(int key, char *text, struct argp_state *state) {
             !peer_setup_heartbeat(&request->setup, heartbeat))
             usage_error("heartbeat: '%s' is not " DURATION_SYNTAX ", at least 4ms", text);
         break;
-    case KEY_TIMES: request->times = peer_whole("times", text, 1, 1000000000); break;
+    case KEY_TIMES:
+        request->of_command = "times";
+        request->times = peer_whole("times", text, 1, 1000000000);
+        break;
     case KEY_SOCKET: request->socket = text; break;
     case KEY_STAY: request->stay = true; break;
-    case KEY_GRACE: return peer_grace(&request->run, text);
-    case KEY_ON_LEADER: request->on_leader = text; break;
-    case KEY_ON_FOLLOWER: request->on_follower = text; break;
+    case KEY_GRACE: request->of_command = "grace"; return peer_grace(&request->run, text);
+    case KEY_ON_LEADER:
+        request->of_command = "on-leader";
+        request->on_leader = text;
+        break;
+    case KEY_ON_FOLLOWER:
+        request->of_command = "on-follower";
+        request->on_follower = text;
+        break;
     case KEY_INTERACTIVE: set_action(request, "interactive"); break;
     case KEY_LOG_LEVEL: set_level(text); break;
     case 'v': request->run.verbose = true; break;
@@ -234,9 +243,21 @@ static void check(struct peer_request *request) {
         usage_error("peer %u is a %s: it can only serve", setup->config.self, code->server_name);
     if (request->action >= PEER_SERVE && request->run.command)
         usage_error("run, serve and interactive: they have no command");
-    if (request->action >= PEER_SERVE && (request->on_leader || request->on_follower))
-        usage_error("on-leader, on-follower: they are options of 'conclave peer elect', which asks "
-                    "the participant that runs");
+    if (request->action >= PEER_SERVE && request->of_command)
+        usage_error("%s: it is an option of 'conclave peer lock' or 'elect', which ask the "
+                    "participant that runs",
+                    request->of_command);
+    peer_check_hooks(request);
+}
+
+/* Without an algorithm: whoever wants to ask a participant may have put options first. */
+static _Noreturn void refuse_without_algorithm(int argc, char **argv) {
+    for (int i = 1; i < argc; i++)
+        if (peer_is_asked(argv[i]))
+            usage_error("peer: '%s' comes before its options, and asks the participant that runs; "
+                        "or it takes an --algorithm",
+                        argv[i]);
+    usage_error("peer: which --algorithm? For instance ricart-agrawala; see conclave list");
 }
 
 int cmd_peer(int argc, char **argv) {
@@ -269,8 +290,7 @@ int cmd_peer(int argc, char **argv) {
         NULL};
     if (argp_parse(&argp, argc, argv, 0, NULL, &request) != 0) return exit_code(EXIT_USAGE);
     option_table_close(&table);
-    if (!algorithm)
-        usage_error("peer: which --algorithm? For instance ricart-agrawala; see conclave list");
+    if (!algorithm) refuse_without_algorithm(argc, argv);
     check(&request);
     if (request.run.command) status = run_check_command(&request.run);
     if (!status && request.action == PEER_INTERACTIVE)

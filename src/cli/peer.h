@@ -44,6 +44,7 @@ struct peer_request {
     bool stay;
     uint64_t times;
     const char *on_leader, *on_follower;
+    const char *of_command; /* an option that was given, and is for commands; NULL: none */
 
     struct peer_thread *thread; /* its own participant, or ... */
     struct joined *joined;      /* ... one that stays */
@@ -67,6 +68,7 @@ int peer_up(int argc, char **argv); /* conclave peer up */
 
 /* The values of options; wrong usage ends the program. */
 uint64_t peer_whole(const char *option, const char *text, uint64_t min, uint64_t max);
+void peer_check_hooks(const struct peer_request *request);
 int peer_grace(struct run *run, const char *text); /* for a parser: 0, or EINVAL after one line */
 
 /* From now on the commands of this process have the file open as well, where scripts open nothing.

@@ -77,9 +77,9 @@ static const char elect_doc[] =
     "and "
     "CONCLAVE_STATE (leading, following or leaderless), and run one after the other; what has "
     "changed again by then is left out.  If the participant ends while it leads, --on-follower is "
-    "run before this program ends, and has the time of --grace.  The command after '--' is told to "
-    "end when the participant does not "
-    "lead any more, and killed after --grace.\n\n"
+    "run before this program ends, and has the time of --grace.\n\n"
+    "Instead of these, a command after '--' runs while the participant leads.  It is told to end "
+    "when that does not lead any more, and killed after --grace.\n\n"
     "Examples:\n"
     "  conclave peer elect --on-leader './promote' --on-follower './demote'\n"
     "  conclave peer elect -- ./primary\n\n"
@@ -254,6 +254,13 @@ static const struct ask *find(const char *name) {
     return NULL;
 }
 
+/* Both would be ended together, whenever the leader changes. */
+void peer_check_hooks(const struct peer_request *request) {
+    if (request->run.command && (request->on_leader || request->on_follower))
+        usage_error("elect: give a command that runs while the participant leads, or what to run "
+                    "on changes, not both");
+}
+
 bool peer_is_asked(const char *name) { return find(name); }
 
 int peer_ask(int argc, char **argv) {
@@ -272,6 +279,7 @@ int peer_ask(int argc, char **argv) {
     if (!request->socket) usage_error("there is no directory for the socket; give --socket PATH");
     if (ask->action == PEER_LOCK && !request->run.command)
         usage_error("lock: give a command after '--'; 'conclave peer lock --help' has an example");
+    peer_check_hooks(request);
     if (ask->print && request->run.command) usage_error("%s: it runs no command", ask->name);
     if (request->run.command) status = run_check_command(&request->run);
     if (status || ask->print) return status ? status : ask->print(&asking);

@@ -175,11 +175,20 @@ static bool take_line(struct joined *joined, char line[sizeof joined->text]) {
     return true;
 }
 
+/* Whoever is started from now on is not inside. */
+static void close_shared(struct joined *joined) {
+    if (joined->shared >= 0) close(joined->shared);
+    joined->shared = -1;
+}
+
 bool joined_next(struct joined *joined, struct cv_tell *tell) {
     char line[sizeof joined->text];
     fill(joined);
     while (take_line(joined, line)) {
-        if (tell_read(line, tell)) return true;
+        if (tell_read(line, tell)) {
+            if (tell->what == CV_LEFT) close_shared(joined);
+            return true;
+        }
         joined->ends |= strcmp(line, "ends") == 0;
         if (strncmp(line, "state ", 6) != 0) continue;
         free(joined->state);
@@ -246,8 +255,8 @@ void joined_let_inherit(struct joined *joined) { peer_let_inherit(&joined->socke
 
 void joined_close(struct joined *joined) {
     if (joined->socket >= 0) close(joined->socket);
-    if (joined->shared >= 0) close(joined->shared);
-    joined->socket = joined->shared = -1;
+    joined->socket = -1;
+    close_shared(joined);
     free(joined->state);
     joined->state = NULL;
 }

@@ -494,7 +494,6 @@ def is_gone(pid):
 def killed_inside(directory):
     """The command of a peer that is killed ends with it, and whoever was waiting goes on when the peer is back."""
     group = Group(directory, "central", 2)
-    counting(group)
     group.start(1, "serve")
     holder = group.start(2, "lock", "--", "sh", "-c", "echo $$ >inside; exec sleep 1000")
     eventually(lambda: os.path.exists(f"{group.directory}/inside") and open(f"{group.directory}/inside").read().strip(),
@@ -503,10 +502,10 @@ def killed_inside(directory):
     group.kill(2)
     assert holder.returncode is not None
     eventually(lambda: is_gone(pid), "the command is killed with its peer")
-    for process in group.running.values():
-        process.terminate()
-    for process in group.running.values():
-        process.wait(TIMEOUT_S)
+    group.start(3, "lock", "--", "touch", "entered")
+    group.start(2, "lock", "--", "true")
+    group.wait()
+    assert os.path.exists(f"{group.directory}/entered")
 
 
 def up(directory):
@@ -689,6 +688,9 @@ def wrong_use(directory):
                                str(taken.getsockname()[1])], env=empty, capture_output=True, text=True, check=False,
                               timeout=TIMEOUT_S)
         assert done.returncode == 3 and "is in use" in done.stderr and not os.listdir(empty["TMPDIR"]), done
+    for option in ["--times", "2"], ["--grace", "1s"], ["--on-follower", "true"]:
+        refused(*good, *option, "run", says=f"{option[0][2:]}: it is an option of")
+    refused("--socket", "2.socket", "lock", "--", "true", says="'lock' comes before its options")
     refused(*good, "lock", says="after '--'")
     refused(*good, "elect", says="elects nobody")
     refused(*good, "lock", "--", "no-such-command", says="not found", code=127)

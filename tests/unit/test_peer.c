@@ -75,6 +75,24 @@ static void what_is_written_is_read(void **state) {
     }
 }
 
+static void assert_pids(const struct cv_field *fields, unsigned count, const unsigned char *at) {
+    for (unsigned i = 0; i < count; i++) {
+        cv_pid pid = 0;
+        if (fields[i].type == CV_PID) memcpy(&pid, at + fields[i].offset, sizeof pid);
+        assert_in_range(pid, 0, PROCESSES);
+    }
+}
+
+static void assert_processes_exist(const struct cv_record *record, const unsigned char *body,
+                                   size_t size) {
+    size_t rows = record->row_size ? (size - record->size) / record->row_size : 0;
+    assert_in_range(rows, 0, PROCESSES);
+    assert_pids(record->fields, record->field_count, body);
+    for (size_t row = 0; row < rows; row++)
+        assert_pids(record->row_fields, record->row_field_count,
+                    body + record->size + row * record->row_size);
+}
+
 /* Whatever comes is refused, or is well-formed: processes exist and rows are not too many. */
 static void any_bytes_are_refused_or_well_formed(void **state) {
     struct rng rng;
@@ -97,6 +115,7 @@ static void any_bytes_are_refused_or_well_formed(void **state) {
             const char *wrong = codec_read(&codec, kind, bytes, size, body);
             refused += wrong != NULL, taken += wrong == NULL;
             if (!wrong) assert_true(kind < codec.message_count && size <= room);
+            if (!wrong) assert_processes_exist(&codec.messages[kind], body, size);
             free(bytes);
         }
         free(body);

@@ -142,7 +142,7 @@ static void test_waiting_ends(void **state) {
     assert_int_equal(cv_peer_release(other), CV_OK);
     assert_int_equal(cv_peer_start(other), CV_OK);
     assert_int_equal(cv_peer_release(one), CV_OK);
-    while (cv_peer_state(other) != CV_HELD) usleep(1000);
+    AWAIT(cv_peer_state(other) == CV_HELD);
     group_end(&group);
 }
 
@@ -196,7 +196,7 @@ static void test_callbacks(void **state) {
     assert_int_equal(cv_peer_fd(group.peer[2]), -1);
     assert_int_equal(cv_peer_process(group.peer[2]), CV_BAD_ARGUMENTS);
     assert_int_equal(cv_peer_start(group.peer[2]), CV_OK);
-    while (atomic_load(&chain.entries) < chain.wanted) usleep(1000);
+    AWAIT(atomic_load(&chain.entries) >= chain.wanted);
     cv_peer_close(group.peer[2]);
     group.peer[2] = NULL;
     assert_int_equal(chain.wrong, 0);
@@ -275,7 +275,7 @@ static void test_election(void **state) {
     assert_int_equal(cv_peer_campaign(group.peer[2]), CV_OK);
     for (uint32_t id = 1; id <= PEERS; id++) {
         uint64_t who = 0;
-        while (atomic_load(&leader[id]) != PEERS) usleep(1000);
+        AWAIT(atomic_load(&leader[id]) == PEERS);
         assert_int_equal(cv_peer_leader(group.peer[id], &who, NULL),
                          id == PEERS ? CV_PEER_LEADS : CV_PEER_FOLLOWS);
         assert_int_equal(who, PEERS);
@@ -340,14 +340,14 @@ static void test_loss_is_told(void **state) {
         cv_peer_start(group.peer[2]);
         struct pollfd wait = {.fd = cv_peer_fd(peer), .events = POLLIN};
         int ready = own_loop ? poll(&wait, 1, PATIENCE_MS) : 1;
-        while (cv_peer_state(peer) != CV_LOST_LOCK) usleep(1000);
+        AWAIT(cv_peer_state(peer) == CV_LOST_LOCK);
         disks_fail(false);
         assert_int_equal(ready, 1);
         if (own_loop) assert_int_equal(cv_peer_process(peer), CV_LOST);
         if (own_loop) assert_int_equal(poll(&wait, 1, 0), 0);
         if (own_loop) assert_int_equal(cv_peer_process(peer), CV_LOST);
         assert_int_equal(cv_peer_leader(peer, NULL, NULL), CV_PEER_LOST);
-        while (seen && !atomic_load(&seen->leader)) usleep(1000);
+        AWAIT(!seen || atomic_load(&seen->leader));
         explained(peer, strerror(EFBIG));
         group_end(&group);
         if (!seen) continue;
