@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,16 +30,31 @@ void lines_open(struct lines *lines, int file) {
     pthread_mutex_init(&lines->mutex, NULL);
 }
 
+/* Whoever reads may have gone; a signal that is ignored here would be ignored by commands. */
+static ssize_t write_unsignalled(int file, const char *text, size_t size) {
+    sigset_t pipes, before;
+    sigemptyset(&pipes);
+    sigaddset(&pipes, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipes, &before);
+    ssize_t written = write(file, text, size);
+    int why = errno;
+    if (written < 0 && why == EPIPE) sigtimedwait(&pipes, NULL, &(struct timespec){0});
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = why;
+    return written;
+}
+
 /* As `write`, but at once. */
 static ssize_t give(const struct lines *lines) {
     struct pollfd file = {lines->file, POLLOUT, 0};
     if (lines->is_socket)
         return send(lines->file, lines->text, lines->used, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (lines->own >= 0) return write(lines->own, lines->text, lines->used);
-    /* A pipe that can be written takes as much at once, and so does a file. */
+    if (lines->own >= 0) return write_unsignalled(lines->own, lines->text, lines->used);
+    /* A pipe that can be written takes as much at once, and so does a file.  A terminal of another
+     * user's, which cannot be opened, might not. */
     _Static_assert(sizeof lines->text <= PIPE_BUF, "it can be written at once");
     if (poll(&file, 1, 0) == 0) return errno = EAGAIN, -1;
-    return file.revents & POLLOUT ? write(lines->file, lines->text, lines->used) : 0;
+    return file.revents & POLLOUT ? write_unsignalled(lines->file, lines->text, lines->used) : 0;
 }
 
 /* With the mutex held. */

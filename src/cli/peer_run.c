@@ -330,9 +330,11 @@ static int keep(struct keeper *keeper, void *arg) {
     lines_take_log(&errors);
     request->thread =
         peer_thread_open(&request->setup.config, &request->setup.credentials, wake, keeper, error);
-    if (!request->thread)
+    if (!request->thread) {
+        lines_close(&errors);
         return remote_say(EXIT_SYSTEM, "peer %u cannot start: %s", request->setup.config.self,
                           error);
+    }
     export_number(&request->run, "CONCLAVE_PEER", request->setup.config.self);
     if (request->action == PEER_LOCK) code = lock(request);
     if (request->action == PEER_ELECT) code = elect(request);
@@ -342,6 +344,7 @@ static int keep(struct keeper *keeper, void *arg) {
         int served = serve(request);
         code = code ? code : served;
     }
+    if (request->interrupted) peer_thread_abandon(request->thread);
     peer_thread_close(request->thread);
     lines_close(&errors);
     return code;

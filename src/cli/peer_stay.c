@@ -187,9 +187,11 @@ static bool all_have_it(struct talk *talk) {
 }
 
 /* The others get what it held and what it has said.  Those that do not answer are not waited for.
- */
+ * Whoever types is not inside any more, nor is a command that was turned away; one that is, is
+ * left alone. */
 static void bid_farewell(struct talk *talk) {
     int64_t until = lease_now() + FAREWELL_MS;
+    if (!talk->clients || talk->clients->phase == ASKED) peer_thread_abandon(talk->thread);
     do peer_thread_hand_on(talk->thread);
     while (!peer_thread_failure(talk->thread) && !all_have_it(talk) && lease_now() < until &&
            poll(NULL, 0, FAREWELL_STEP_MS) == 0);
@@ -203,7 +205,7 @@ static int close_thread(struct talk *talk, int signals, int woken) {
         lines_say(&talk->errors, "conclave: peer %u ends: %s", talk->request->setup.config.self,
                   failure);
     int code = failure ? exit_code(EXIT_SYSTEM) : EXIT_OK;
-    peer_thread_close(talk->thread);
+    if (peer_thread_close(talk->thread)) code = exit_code(EXIT_SYSTEM); /* which is logged */
     peer_remains_close(&talk->remains);
     lines_close(&talk->lines);
     lines_close(&talk->errors);
@@ -352,7 +354,6 @@ int peer_stay(struct peer_request *request) {
     struct clients clients = {.setup = &request->setup};
     struct talk talk = {.request = request, .clients = &clients};
     int signals = take_signals(), woken;
-    signal(SIGPIPE, SIG_IGN); /* whoever reads what it prints may go */
     if (!path) usage_error("run: there is no directory for the socket; give --socket PATH");
     if (!open_files(&talk, signals)) return EXIT_OK;
     clients.shared = talk.remains.shared;

@@ -11,7 +11,7 @@
 #include "peer/internal.h"
 
 enum { MESSAGE = 1, RECEIVED, HEARTBEAT, DONE, CUT_OFF };
-enum { DONE_KNOWN = 1, DONE_STAYS = 2 };
+enum { DONE_KNOWN = 1, DONE_STAYS = 2, DONE_NOT_YET = 4 /* what it said before it was resumed */ };
 enum {
     MESSAGE_HEAD = 24,
     RECEIVED_SIZE = 16,
@@ -141,11 +141,13 @@ void channels_send(struct peer *peer, enum peer_machine m, const struct cv_send 
 
 static void tell_one_done(struct peer *peer, cv_pid p) {
     const struct other *other = &peer->other[p];
-    struct bytes *frame = peer->done && other->channel.incarnation ? begin(peer, p, DONE) : NULL;
+    bool news = peer->done || peer->resumed;
+    struct bytes *frame = news && other->channel.incarnation ? begin(peer, p, DONE) : NULL;
     if (!frame) return;
     unsigned char *body = bytes_extend(frame, DONE_SIZE);
     put64(body, other->channel.incarnation);
-    body[8] = (unsigned char)((other->done ? DONE_KNOWN : 0) | (peer->stays ? DONE_STAYS : 0));
+    body[8] = (unsigned char)((other->done ? DONE_KNOWN : 0) | (peer->stays ? DONE_STAYS : 0) |
+                              (peer->done ? 0 : DONE_NOT_YET));
     link_end(peer->links, p);
 }
 
@@ -177,10 +179,14 @@ void channels_tell_done(struct peer *peer) {
 static void hear_done(struct peer *peer, cv_pid p, unsigned bits) {
     struct other *other = &peer->other[p];
     bool first = !other->done, knows_us_done = bits & DONE_KNOWN;
+    if (bits & DONE_NOT_YET) {
+        other->done = other->knows_us_done = other->stays = false;
+        return;
+    }
     other->stays = bits & DONE_STAYS;
     other->done = true;
     other->knows_us_done = knows_us_done;
-    if (first || !knows_us_done) tell_one_done(peer, p);
+    if (peer->done && (first || !knows_us_done)) tell_one_done(peer, p);
     look_whether_over(peer);
 }
 
@@ -203,13 +209,19 @@ static void step_by(struct peer *peer, enum peer_machine m, cv_pid from, const u
     peer_step(peer, m, &event);
 }
 
+static void refuse_acknowledgement(struct peer *peer, cv_pid from) {
+    if (!peer->resumed) return warn(peer, from, "it acknowledges what was not sent");
+    peer_fail(peer, "another peer has received more of it than it knows of: its data was put back "
+                    "from a copy");
+}
+
 static void receive_message(struct peer *peer, cv_pid from, const unsigned char *bytes,
                             size_t size) {
     struct other *other = &peer->other[from];
     if (size < MESSAGE_HEAD + KIND_SIZE) return warn(peer, from, "it is too short");
     if (get64(bytes) != peer->incarnation) return; /* for this process as it was before a crash */
     if (!channel_acknowledge(&other->channel, get64(bytes + 16)))
-        return warn(peer, from, "it acknowledges what was not sent");
+        return refuse_acknowledgement(peer, from);
     peer->arriving = get64(bytes + 8);
     switch (channel_arrived(&other->channel, peer->arriving)) {
     case CHANNEL_DUPLICATE: return;
@@ -245,7 +257,7 @@ static void received(void *owner, uint64_t from, uint16_t version, uint32_t type
         if (size != RECEIVED_SIZE) return warn(peer, p, "it has the wrong size");
         if (get64(bytes) != peer->incarnation) return;
         if (!channel_acknowledge(&peer->other[p].channel, get64(bytes + 8)))
-            warn(peer, p, "it acknowledges what was not sent");
+            refuse_acknowledgement(peer, p);
         break;
     case DONE:
         if (size != DONE_SIZE) return warn(peer, p, "it has the wrong size");

@@ -17,11 +17,11 @@ enum { MAGIC = 0x4356434b };
 struct head {
     uint32_t magic, checksum; /* of what follows it */
     uint32_t process, phase;
-    uint64_t group, sequence, size; /* of the state */
+    uint64_t group, sequence, tables, size; /* of the state */
 };
-_Static_assert(sizeof(struct head) == 40, "no padding");
+_Static_assert(sizeof(struct head) == 48, "no padding");
 
-enum { PATH_ROOM = 4096 };
+enum { PATH_ROOM = 4096, FLAGS = O_CLOEXEC | O_NONBLOCK /* whatever it is */ };
 static const char *path_of(const struct peer *peer, char path[PATH_ROOM]) {
     snprintf(path, PATH_ROOM, "%s/checkpoint", peer->config.data);
     return path;
@@ -30,6 +30,29 @@ static const char *path_of(const struct peer *peer, char path[PATH_ROOM]) {
 static uint32_t checksum_of(const unsigned char *at, size_t size) {
     const size_t from = offsetof(struct head, process);
     return crc32c(0, at + from, size - from);
+}
+
+/* What the bytes mean: another version of the same algorithm may have other fields. */
+static uint64_t hash_fields(const struct cv_field *fields, unsigned count, uint64_t hash) {
+    for (unsigned i = 0; i < count; i++) {
+        const uint32_t place[] = {fields[i].offset, fields[i].type};
+        hash = hash_long(place, sizeof place, hash);
+        hash = hash_long(fields[i].name, strlen(fields[i].name), hash);
+    }
+    return hash;
+}
+
+static uint64_t hash_record(const struct cv_record *record, uint64_t hash) {
+    const uint32_t sizes[] = {record->size, record->row_size, record->field_count};
+    hash = hash_long(sizes, sizeof sizes, hash);
+    hash = hash_fields(record->fields, record->field_count, hash);
+    return hash_fields(record->row_fields, record->row_field_count, hash);
+}
+
+static uint64_t hash_tables(const struct cv_algorithm *code) {
+    uint64_t hash = hash_record(code->state, 0);
+    for (unsigned i = 0; i < code->message_count; i++) hash = hash_record(&code->messages[i], hash);
+    return hash;
 }
 
 /* ---- Writing ---- */
@@ -52,6 +75,7 @@ int checkpoint_write(struct peer *peer) {
                         .phase = peer->phase,
                         .group = peer->group->identity,
                         .sequence = peer->durable.sequence + 1,
+                        .tables = hash_tables(machine->code),
                         .size = machine->size};
     struct bytes text = {0};
     bytes_add(&text, &head, sizeof head);
@@ -64,7 +88,7 @@ int checkpoint_write(struct peer *peer) {
     head.checksum = checksum_of(text.at, text.used);
     memcpy(text.at, &head, sizeof head);
     char path[PATH_ROOM];
-    int file = open(path_of(peer, path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    int file = open(path_of(peer, path), O_WRONLY | O_CREAT | O_TRUNC | FLAGS, 0600);
     int failed = file < 0 ? errno : write_all(file, text.at, text.used);
     if (file >= 0 && close(file) != 0 && !failed) failed = errno;
     bytes_close(&text);
@@ -75,7 +99,7 @@ int checkpoint_write(struct peer *peer) {
 
 static bool read_file(const char *path, struct bytes *text) {
     struct stat status;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
+    int file = open(path, O_RDONLY | FLAGS);
     bool whole = file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
                  status.st_size < FILE_MAX;
     size_t size = whole ? (size_t)status.st_size : 0;
@@ -108,7 +132,7 @@ static bool parse(struct peer *peer, const struct bytes *text) {
     if (head.magic != MAGIC || head.checksum != checksum_of(text->at, text->used) ||
         head.process != peer->self || head.group != peer->group->identity ||
         head.sequence != peer->durable.sequence || head.size != machine->size ||
-        head.phase > WAITING)
+        head.tables != hash_tables(machine->code) || head.phase == INSIDE || head.phase > LEAVING)
         return false;
     const unsigned char *state = text->at + sizeof head;
     uint32_t n = peer->group->processes;
@@ -120,12 +144,17 @@ static bool parse(struct peer *peer, const struct bytes *text) {
         memcpy(machine->state, state, machine->size);
         memcpy(peer->other, other, ((size_t)n + 1) * sizeof *other);
         peer->phase = head.phase;
-        peer->orphan = head.phase == WAITING;
+        peer->orphan = head.phase != OUTSIDE;
     } else {
         for (cv_pid p = 1; p <= n; p++) channel_free(&other[p].channel);
     }
     free(other);
     return whole;
+}
+
+void checkpoint_remove(const struct peer *peer) {
+    char path[PATH_ROOM];
+    if (unlink(path_of(peer, path)) == 0) durable_sync_directory(path);
 }
 
 bool checkpoint_read(struct peer *peer) {

@@ -13,5 +13,7 @@
 int checkpoint_write(struct peer *peer);
 /* False: there is none that is whole, and nothing was changed. */
 bool checkpoint_read(struct peer *peer);
+/* It does not count any more, even if what says so should get lost. */
+void checkpoint_remove(const struct peer *peer);
 
 #endif

@@ -66,7 +66,9 @@ struct peer {
     uint64_t warned_ms; /* when a refusal was logged last */
     bool full;          /* a link did not take all that a channel had for it */
     bool stepping, done, stays, ending, closing, over;
-    bool ended; /* in order: the next run of the group begins anew */
+    bool ended;     /* in order: the next run of the group begins anew */
+    bool resumed;   /* it goes on where the same incarnation was */
+    bool suspended; /* its record has ended */
     /* What the application has of the lock. */
     enum { OUTSIDE, WAITING, INSIDE, LEAVING } phase;
     bool orphan; /* whoever wanted the lock has ended before this process was resumed */

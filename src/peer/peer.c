@@ -251,7 +251,7 @@ int peer_data_open(const char *data, const char *name, int flags) {
 
 enum peer_beginning { FIRST, RESTARTED, RESUMED };
 
-/* Opens what it has kept, and writes down that it runs again: the next incarnation is higher. */
+/* Opens what it has kept. */
 static int open_data(struct peer *peer, enum peer_beginning *beginning, char *error) {
     const struct peer_config *config = &peer->config;
     struct machine *machine = &peer->machine[ALGORITHM];
@@ -271,6 +271,7 @@ static int open_data(struct peer *peer, enum peer_beginning *beginning, char *er
     if (config->amnesia) memset(machine->state, 0, machine->layout.durable);
     if (found == DURABLE_SUSPENDED && !config->amnesia && checkpoint_read(peer)) {
         *beginning = RESUMED;
+        peer->resumed = true;
         peer->incarnation = peer->durable.incarnation;
     } else {
         peer->incarnation = wall_clock_us();
@@ -278,8 +279,15 @@ static int open_data(struct peer *peer, enum peer_beginning *beginning, char *er
             peer->incarnation = peer->durable.incarnation + 1;
         peer->durable.incarnation = peer->incarnation;
     }
-    int failed = durable_write(&peer->durable, machine->state);
-    if (failed) snprintf(error, PEER_ERROR_MAX, "%.200s: %s", path, strerror(failed));
+    return 0;
+}
+
+/* Writes down that it runs again: the next incarnation is higher, and no checkpoint counts.  Until
+ * then a start that fails has changed nothing. */
+static int begin(struct peer *peer, char *error) {
+    int failed = durable_write(&peer->durable, peer->machine[ALGORITHM].state);
+    if (failed) snprintf(error, PEER_ERROR_MAX, "%.200s: %s", peer->config.data, strerror(failed));
+    if (!failed && peer->resumed) checkpoint_remove(peer);
     return failed ? -1 : 0;
 }
 
@@ -329,7 +337,7 @@ struct peer *peer_open(const struct peer_config *config, char error[PEER_ERROR_M
     cv_assert(peer->out.sends && peer->body);
     const char *problem = NULL;
     if (open_data(peer, &beginning, error) != 0 || open_record(peer, beginning, error) != 0 ||
-        (problem = channels_open(peer))) {
+        (problem = channels_open(peer)) || begin(peer, error) != 0) {
         if (problem) snprintf(error, PEER_ERROR_MAX, "%s", problem);
         peer_close(peer);
         return NULL;
@@ -343,17 +351,31 @@ struct peer *peer_open(const struct peer_config *config, char error[PEER_ERROR_M
 
 /* ---- Closing ---- */
 
+static void end_record(struct peer *peer) {
+    recorder_end(&peer->recorder, uv_hrtime() / 1000, peer->ended);
+    peer_flush_record(peer);
+}
+
+void peer_abandon(struct peer *peer) {
+    if (peer->over || peer->phase == OUTSIDE) return;
+    peer->orphan = true;
+    if (peer->phase == INSIDE) peer_call(peer, CV_RELEASE);
+}
+
 /* Not one that was done, and would not be any more: the others know that of this incarnation. */
-void peer_suspend(struct peer *peer) {
+int peer_suspend(struct peer *peer) {
     bool can = peer->machine[ALGORITHM].layout.patient && !peer->over &&
-               (!peer->done || peer->stays) && peer->phase <= WAITING && !peer->call_count;
-    if (!can) return;
+               (!peer->done || peer->stays) && peer->phase != INSIDE && !peer->call_count;
+    if (!can) return 0;
+    end_record(peer);
+    peer->suspended = true;
     int failed = checkpoint_write(peer);
     if (!failed) failed = durable_suspend(&peer->durable);
     if (failed)
         logger_error("this peer cannot go on later where it is, and will be one that has crashed",
                      LOGGER_STRING("reason", strerror(failed)));
     peer->over = true;
+    return failed;
 }
 
 static void free_all(struct peer *peer) {
@@ -373,8 +395,7 @@ static void closed(uv_handle_t *handle) {
 }
 
 void peer_close(struct peer *peer) {
-    recorder_end(&peer->recorder, uv_hrtime() / 1000, peer->ended);
-    peer_flush_record(peer);
+    if (!peer->suspended) end_record(peer);
     peer->closing = peer->over = true;
     bool networked = peer->links != NULL;
     channels_close(peer);

@@ -49,9 +49,11 @@ void peer_call(struct peer *peer, uint32_t what);
 /* It wants nothing more, and serves the others until all of them are done; if it stays, even then.
  */
 void peer_done(struct peer *peer, bool stays);
-/* If it is not inside, and the algorithm is patient: writes down where it is, so that the next
- * peer_open goes on there.  It must be closed at once then. */
-void peer_suspend(struct peer *peer);
+/* Whoever wanted the lock, or has it, does not any more: it is given back when it comes. */
+void peer_abandon(struct peer *peer);
+/* If nobody is inside, and the algorithm is patient: writes down where it is, so that the next
+ * peer_open goes on there.  It must be closed at once then.  0, or why that failed. */
+int peer_suspend(struct peer *peer);
 /* It is about to end: those that are there get what it holds for all, where the algorithm can. */
 void peer_hand_on(struct peer *peer);
 /* Cuts the network between it and another process, from this side, or mends it again. */

@@ -22,6 +22,7 @@ enum {
     WISH_LOOK = UINT32_MAX - 3,
     WISH_VIEW = UINT32_MAX - 4,
     WISH_HAND_ON = UINT32_MAX - 5,
+    WISH_ABANDON = UINT32_MAX - 6,
 };
 
 struct peer_thread {
@@ -40,6 +41,7 @@ struct peer_thread {
     struct peer_view *view; /* somebody waits for it; NULL: nobody */
     pthread_cond_t viewed;
     bool over;
+    int unsaved; /* why it could not be suspended; 0 */
     char failure[PEER_ERROR_MAX];
 };
 
@@ -76,12 +78,13 @@ static void grant(struct peer_thread *t, uint32_t wish) {
     case WISH_STAY: peer_done(t->peer, wish == WISH_STAY); break;
     case WISH_CLOSE:
         peer_flush(t->peer); /* the end of a stay, too, reaches the others */
-        peer_suspend(t->peer);
+        t->unsaved = peer_suspend(t->peer);
         peer_close(t->peer);
         t->peer = NULL;
         uv_close((uv_handle_t *)&t->asked, NULL);
         break;
     case WISH_HAND_ON: peer_hand_on(t->peer); break;
+    case WISH_ABANDON: peer_abandon(t->peer); break;
     case WISH_LOOK: t->wake(t->arg); break;
     case WISH_VIEW:
         pthread_mutex_lock(&t->mutex);
@@ -220,7 +223,7 @@ static bool start(struct peer_thread *t, const struct peer_config *config, char 
     t->peer = peer_open(&own, error);
     if (t->peer && start_thread(t) == 0) return true;
     if (t->peer) snprintf(error, PEER_ERROR_MAX, "no thread can be started");
-    if (t->peer) peer_close(t->peer);
+    if (t->peer) peer_suspend(t->peer), peer_close(t->peer);
     t->peer = NULL;
     uv_close((uv_handle_t *)&t->asked, NULL);
     run(t);
@@ -253,6 +256,8 @@ void peer_thread_part(struct peer_thread *t, cv_pid p, bool cut) {
 void peer_thread_done(struct peer_thread *t, bool stays) { wish(t, stays ? WISH_STAY : WISH_DONE); }
 
 void peer_thread_hand_on(struct peer_thread *t) { wish(t, WISH_HAND_ON); }
+
+void peer_thread_abandon(struct peer_thread *t) { wish(t, WISH_ABANDON); }
 
 void peer_thread_look(struct peer_thread *t) { wish(t, WISH_LOOK); }
 
@@ -291,9 +296,11 @@ const char *peer_thread_failure(struct peer_thread *t) {
     return failure;
 }
 
-void peer_thread_close(struct peer_thread *t) {
+int peer_thread_close(struct peer_thread *t) {
     wish(t, WISH_CLOSE);
     pthread_join(t->thread, NULL);
     net_shut(&t->loop);
+    int unsaved = t->unsaved;
     free_all(t);
+    return unsaved;
 }

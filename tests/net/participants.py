@@ -6,10 +6,11 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 from ensemble import TIMEOUT_S, eventually, main
 from peers import (CONCLAVE, IN_TIME_ONLY, LONG, NO_CRASHES, NO_IDS, STUCK_BY_DESIGN, Group, clients_of, counted, counting, excluded,
-                   is_gone, judged, tests_of, tokens_of)
+                   is_gone, judged, own_host, tests_of, tokens_of)
 
 
 class Staying(Group):
@@ -240,6 +241,54 @@ def groups_go_on(directory):
         assert report["verdicts"]["exclusion"] == "held" and report["entries"] >= 11 and report["restarts"] == 1, report
 
 
+def nothing_is_lost_in_order(directory):
+    """Not by a start that fails, nor by a lock that comes too late, nor with the queue of a coordinator."""
+    group = Staying(directory, "raymond")
+
+    def end(number):
+        group.running[number].terminate()
+        assert group.running.pop(number).wait(TIMEOUT_S) == 0, group.said(number, "err")
+
+    def all_enter(numbers):
+        for number in numbers:
+            done = group.ask(number, "lock", "-w", f"{TIMEOUT_S // 2}s", "--", "true")
+            assert done[0] == 0, (number, done)
+    all_enter(group.numbers)
+    end(1)
+    with socket.create_server((own_host(), group.ports[1])):
+        group.start(1, "run", options=["--socket", "1.socket"])
+        assert group.running.pop(1).wait(TIMEOUT_S) == 71 and "in use" in group.said(1, "err"), group.said(1, "err")
+    group.stay(1)
+    all_enter(group.numbers)
+    group.stop()
+    group = Staying(directory, "suzuki-kasami")
+    holder = group.start_asking(2, "lock", "--", *INSIDE)
+    group.await_inside()
+    group.running[3].send_signal(signal.SIGSTOP)  # which makes the farewell last
+    waits = group.start_asking(1, "lock", "--", "true")
+    eventually(lambda: " waits" in group.ask(1, "state")[1], "it waits")
+    group.running[1].terminate()
+    assert waits.wait(TIMEOUT_S) == 69
+    time.sleep(2.5)
+    holder.terminate()
+    holder.wait(TIMEOUT_S)
+    assert group.running.pop(1).wait(TIMEOUT_S) == 0
+    group.running[3].send_signal(signal.SIGCONT)
+    group.stay(1)
+    all_enter(group.numbers)
+    group.stop()
+    group = Staying(directory, "central")
+    holder = group.start_asking(2, "lock", "--", *INSIDE)
+    group.await_inside()
+    waits = group.start_asking(3, "lock", "--", "true")
+    eventually(lambda: " waits" in group.ask(3, "state")[1], "it waits")
+    end(1)
+    group.stay(1)
+    holder.terminate()
+    assert waits.wait(TIMEOUT_S) == 0
+    group.stop()
+
+
 def states_are_shown(directory):
     """What a participant does, what the algorithm shows of itself, and whom it reaches."""
     group = Staying(directory, "ricart-agrawala")
@@ -446,6 +495,6 @@ if __name__ == "__main__":
     main([*(tests_of("Locks", one_lock_asked_for, STUCK_BY_DESIGN + IN_TIME_ONLY) if LONG else ()),
           *(tests_of("Elections", one_election_asked_for, NO_IDS) if LONG else ()),
           commands_come_and_go, nobody_enters_beside_what_is_left, participants_end, what_is_held_is_handed_on,
-          groups_go_on,
+          groups_go_on, nothing_is_lost_in_order,
           states_are_shown, leaders_are_asked_for, nobody_waits_for_who_reads, hooks_take_turns,
           what_waits_for_a_peer_reaches_it, wrong_requests, sockets_of_others_stay])

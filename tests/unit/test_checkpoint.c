@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "algorithms/catalogue.h"
 #include "base/crc32c.h"
 #include "base/logger.h"
 #include "peer/checkpoint.h"
@@ -44,6 +45,7 @@ static int make_place(void **state) {
                                 .self = 2,
                                 .other = place->other,
                                 .durable.sequence = 5};
+    place->peer.machine[ALGORITHM].code = catalogue_find("lamport");
     place->peer.machine[ALGORITHM].size = STATE;
     place->peer.machine[ALGORITHM].state = calloc(1, STATE);
     logger_set_output(ignore, NULL);
@@ -126,6 +128,13 @@ static void one_that_does_not_count_is_not_read(void **state) {
     peer->machine[ALGORITHM].size--;
     assert_false(checkpoint_read(peer));
     peer->machine[ALGORITHM].size++;
+    peer->machine[ALGORITHM].code = catalogue_find("raymond"); /* another version */
+    assert_false(checkpoint_read(peer));
+    peer->machine[ALGORITHM].code = catalogue_find("lamport");
+    assert_true(checkpoint_read(peer));
+    begin(place);
+    checkpoint_remove(peer);
+    assert_false(checkpoint_read(peer));
     unlink(place->path);
     assert_false(checkpoint_read(peer));
     assert_int_equal(*(char *)peer->machine[ALGORITHM].state, 0);

@@ -150,6 +150,7 @@ static void layout(const struct cv_env *env, struct cv_layout *layout) {
     layout->rows = cv_serves(env) ? env->processes - env->servers : 0;
     layout->first = env->servers + 1;
     layout->durable = offsetof(struct state, phase);
+    layout->patient = !env->option[LEASE];
 }
 
 static const struct cv_record state_table = CV_TABLE_ROWS("state", state, row);
