@@ -3,7 +3,8 @@ configuration afterwards are compared.
 
     reconfig_answers.py DIRECTORY       with $CONCLAVE as the server; exit status 0 when both answer the same
 
-The two ensembles run one after the other, at the same addresses and with the same files.
+The two ensembles run one after the other, at the same addresses and with the same files.  ZooKeeper does not always
+come up, so it may be asked everything again, from the start.  Conclave has one try, and must say all of it.
 """
 import os
 import re
@@ -11,9 +12,10 @@ import struct
 import subprocess
 import sys
 import time
+import traceback
 
 from ensemble import TIMEOUT_S, eventually, own_host, write_key
-from patience import HANG_S, judged
+from patience import HANG_S, Late, judged
 
 import raw
 
@@ -95,6 +97,8 @@ class Servers:
                 time.sleep(0.05)
                 return None
         client = eventually(attempt, f"{self.kind} {number} takes a client")
+        if self.kind == "zookeeper":
+            client.socket.settimeout(TIMEOUT_S / 4)
         if superuser:
             client.send_frame(struct.pack(">iiii", -4, AUTH, 0, 6) + b"digest" + raw.buffer(b"super:test"))
             client.receive()
@@ -108,6 +112,16 @@ class Servers:
                 answer += more
         found = re.search(rb"Mode: (\w+)", answer)
         return found[1].decode() if found else ""
+
+    def describe(self):
+        """What one has to know of servers that do not answer."""
+        for number in sorted(self.processes):
+            try:
+                yield f"{self.kind} {number} is '{self.role(number)}'"
+            except OSError as error:
+                yield f"{self.kind} {number}: {error}"
+            with open(f"{self.directory}/{'alone' if self.is_alone else number}/log") as log:
+                yield from log.readlines()[-20:]
 
 
 def lines_of(data):
@@ -136,7 +150,7 @@ class Comparison:
     """What one ensemble says to everything that it is asked."""
 
     def __init__(self, servers):
-        self.servers, self.said, self.names = servers, [], {}
+        self.servers, self.said, self.names, self.asked = servers, [], {}, "nothing"
 
     def note(self, what, *answer):
         self.said.append((what, *answer))
@@ -146,6 +160,7 @@ class Comparison:
         return sorted(self.names.get(line, line) for line in lines)
 
     def ask(self, what, client, **request):
+        self.asked = what
         error, servers = reconfig(client, **request)
         self.note(what, error, self.named(servers), self.named(config(self.watcher)[0]) if error == 0 else [])
 
@@ -251,17 +266,32 @@ class Comparison:
         s.stop()
 
 
+def answers(kind, directory, host):
+    comparison = Comparison(Servers(kind, directory, host))
+    try:
+        comparison.run()
+    except (Late, raw.Lost) as error:
+        error.add_note(f"{kind} was asked last: {comparison.asked}")
+        for line in comparison.servers.describe():
+            error.add_note(line.rstrip())
+        raise
+    finally:
+        comparison.servers.stop()
+    return comparison.said
+
+
+def answers_of_zookeeper(directory, host):
+    for attempt in range(2):
+        try:
+            return answers("zookeeper", f"{directory}/{attempt}", host)
+        except (Late, raw.Lost):
+            traceback.print_exc()
+    return answers("zookeeper", f"{directory}/last", host)
+
+
 def main(directory):
     host = own_host()
-    said = {}
-    for kind in ("zookeeper", "conclave"):
-        comparison = Comparison(Servers(kind, directory, host))
-        try:
-            comparison.run()
-        finally:
-            comparison.servers.stop()
-            said[kind] = comparison.said
-    theirs, ours = said["zookeeper"], said["conclave"]
+    theirs, ours = answers_of_zookeeper(directory, host), answers("conclave", directory, host)
     differences = [pair for pair in zip(theirs, ours) if pair[0] != pair[1]]
     for one, another in differences:
         print(f"Difference: {one[0]}\n  ZooKeeper {one[1:]}\n  Conclave  {another[1:]}")
