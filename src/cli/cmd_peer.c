@@ -128,6 +128,11 @@ uint64_t peer_whole(const char *option, const char *text, uint64_t min, uint64_t
     return value;
 }
 
+const char *peer_path(const char *option, const char *text) {
+    if (!*text) usage_error("%s: an empty path leads nowhere", option);
+    return text;
+}
+
 int peer_grace(struct run *run, const char *text) {
     int64_t ms;
     if (remote_duration("grace", text, &ms) != 0) return EINVAL;
@@ -169,10 +174,10 @@ static int parse(int key, char *text, struct argp_state *state) {
     switch (key) {
     case KEY_ALGORITHM: break; /* it was read before all others */
     case KEY_ID: config->self = (cv_pid)peer_whole("id", text, 1, GROUP_PROCESSES_MAX); break;
-    case KEY_PEERS: request->setup.peers = text; break;
-    case KEY_DATA: config->data = text; break;
+    case KEY_PEERS: request->setup.peers = peer_path("peers", text); break;
+    case KEY_DATA: config->data = peer_path("data", text); break;
     case KEY_AMNESIA: config->amnesia = true; break;
-    case KEY_RECORD: config->record = text; break;
+    case KEY_RECORD: config->record = peer_path("record", text); break;
     case KEY_KEY: request->setup.credentials.key = text; break;
     case KEY_CERT: request->setup.credentials.certificate = text; break;
     case KEY_CERT_KEY: request->setup.credentials.certificate_key = text; break;
@@ -191,7 +196,7 @@ static int parse(int key, char *text, struct argp_state *state) {
         request->of_command = "times";
         request->times = peer_whole("times", text, 1, 1000000000);
         break;
-    case KEY_SOCKET: request->socket = text; break;
+    case KEY_SOCKET: request->socket = peer_path("socket", text); break;
     case KEY_STAY: request->stay = true; break;
     case KEY_GRACE: request->of_command = "grace"; return peer_grace(&request->run, text);
     case KEY_ON_LEADER:

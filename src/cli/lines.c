@@ -102,7 +102,10 @@ void lines_take_log(struct lines *lines) {
     logger_set_output(add, lines);
 }
 
+/* Whoever reads may need a moment. */
 void lines_close(struct lines *lines) {
+    enum { TRIES = 20, PAUSE_MS = 5 };
+    for (int i = 0; i < TRIES && !lines_flush(lines); i++) poll(NULL, 0, PAUSE_MS);
     if (lines->logs) logger_set_output(NULL, NULL);
     if (lines->own >= 0) close(lines->own);
     pthread_mutex_destroy(&lines->mutex);

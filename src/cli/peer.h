@@ -68,6 +68,7 @@ int peer_up(int argc, char **argv); /* conclave peer up */
 
 /* The values of options; wrong usage ends the program. */
 uint64_t peer_whole(const char *option, const char *text, uint64_t min, uint64_t max);
+const char *peer_path(const char *option, const char *text);
 void peer_check_hooks(const struct peer_request *request);
 int peer_grace(struct run *run, const char *text); /* for a parser: 0, or EINVAL after one line */
 

@@ -129,7 +129,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     struct asking *asking = state->input;
     struct peer_request *request = &asking->request;
     switch (key) {
-    case KEY_SOCKET: request->socket = text; break;
+    case KEY_SOCKET: request->socket = peer_path("socket", text); break;
     case 'w':
         if (remote_duration("wait", text, &request->wait) != 0) return EINVAL;
         return request->wait ? 0 : remote_usage("wait: peers need some time to answer each other");

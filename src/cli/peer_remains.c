@@ -18,8 +18,9 @@ int peer_remains_open(struct peer_remains *remains, const char *data, char error
     return -1;
 }
 
-bool peer_remains_are_gone(const struct peer_remains *remains) {
-    return flock(remains->shared, LOCK_EX | LOCK_NB) == 0;
+int peer_remains_are_gone(const struct peer_remains *remains) {
+    if (flock(remains->shared, LOCK_EX | LOCK_NB) == 0) return 1;
+    return errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
 }
 
 void peer_remains_close(struct peer_remains *remains) {

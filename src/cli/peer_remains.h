@@ -7,8 +7,6 @@
 #ifndef CV_CLI_PEER_REMAINS_H
 #define CV_CLI_PEER_REMAINS_H
 
-#include <stdbool.h>
-
 #include "peer/peer.h"
 
 struct peer_remains {
@@ -23,9 +21,10 @@ enum { REMAINS_LOOK_MS = 100 };
 
 /* 0; -1: why not is in `error`, for example that another participant runs with that data. */
 int peer_remains_open(struct peer_remains *remains, const char *data, char error[PEER_ERROR_MAX]);
-/* Whether nothing is left of the commands of earlier participants.  Only then this one may take
- * part; who looks is not told when that changes. */
-bool peer_remains_are_gone(const struct peer_remains *remains);
+/* 1: nothing is left of the commands of earlier participants, and only now this one may take part;
+ * 0: something is, and who looks is not told when that changes; -1: that cannot be known, see errno
+ * (a file system without locks, for example). */
+int peer_remains_are_gone(const struct peer_remains *remains);
 void peer_remains_close(struct peer_remains *remains);
 
 #endif

@@ -294,22 +294,22 @@ static int join(struct keeper *keeper, struct peer_request *request) {
     return locks ? lock(request) : elect(request);
 }
 
+static int say_no_start(const struct peer_request *request, const char *why) {
+    return remote_say(EXIT_SYSTEM, "peer %u cannot start: %s", request->setup.config.self, why);
+}
+
 /* Waits for what is left of earlier commands; the one of this participant has the file open as
  * well.  0, or the exit code. */
 static int await_remains(struct peer_request *request, struct peer_remains *remains) {
-    int64_t until = request->wait < 0 ? LEASE_NONE : lease_now() + request->wait;
     char error[PEER_ERROR_MAX];
-    int code = 0;
+    int code = 0, gone;
     if (peer_remains_open(remains, request->setup.config.data, error) != 0)
-        return remote_say(EXIT_SYSTEM, "peer %u cannot start: %s", request->setup.config.self,
-                          error);
-    for (bool said = false; !code && !peer_remains_are_gone(remains); said = true) {
+        return say_no_start(request, error);
+    for (bool said = false; !code && !(gone = peer_remains_are_gone(remains)); said = true) {
         if (!said) remote_say(0, REMAINS_WAIT);
-        if (lease_now() >= until)
-            code = remote_say(request->busy_code, "the command was not run within -w");
-        else
-            code = run_wait(&request->run, lease_now() + REMAINS_LOOK_MS);
+        code = run_wait(&request->run, lease_now() + REMAINS_LOOK_MS);
     }
+    if (!code && gone < 0) code = say_no_start(request, strerror(errno));
     if (request->action == PEER_LOCK) peer_let_inherit(&remains->shared);
     return code;
 }
@@ -332,8 +332,7 @@ static int keep(struct keeper *keeper, void *arg) {
         peer_thread_open(&request->setup.config, &request->setup.credentials, wake, keeper, error);
     if (!request->thread) {
         lines_close(&errors);
-        return remote_say(EXIT_SYSTEM, "peer %u cannot start: %s", request->setup.config.self,
-                          error);
+        return say_no_start(request, error);
     }
     export_number(&request->run, "CONCLAVE_PEER", request->setup.config.self);
     if (request->action == PEER_LOCK) code = lock(request);

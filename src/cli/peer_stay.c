@@ -152,22 +152,31 @@ static void open_thread(struct talk *talk, int *woken) {
     system_error("peer %u cannot start: %s", setup->config.self, error);
 }
 
-/* What it writes to, and its data; false: a signal came meanwhile. */
+static void close_files(struct talk *talk, int signals) {
+    peer_remains_close(&talk->remains);
+    lines_close(&talk->lines);
+    lines_close(&talk->errors);
+    close(signals);
+}
+
+/* What it writes to, and its data; false: a signal came meanwhile, and all is closed. */
 static bool open_files(struct talk *talk, int signals) {
     const struct peer_setup *setup = &talk->request->setup;
     struct pollfd end = {signals, POLLIN, 0};
     char error[PEER_ERROR_MAX];
     bool said = false;
+    int gone;
     lines_open(&talk->lines, STDOUT_FILENO);
     lines_open(&talk->errors, STDERR_FILENO);
     lines_take_log(&talk->errors);
     if (peer_remains_open(&talk->remains, setup->config.data, error) != 0)
         system_error("peer %u cannot start: %s", setup->config.self, error);
-    while (!peer_remains_are_gone(&talk->remains)) {
+    while (!(gone = peer_remains_are_gone(&talk->remains))) {
         if (!said) lines_say(&talk->errors, "conclave: " REMAINS_WAIT);
         said = true;
-        if (poll(&end, 1, REMAINS_LOOK_MS) > 0) return false;
+        if (poll(&end, 1, REMAINS_LOOK_MS) > 0) return close_files(talk, signals), false;
     }
+    if (gone < 0) system_error("peer %u cannot start: %s", setup->config.self, strerror(errno));
     return true;
 }
 
@@ -206,11 +215,8 @@ static int close_thread(struct talk *talk, int signals, int woken) {
                   failure);
     int code = failure ? exit_code(EXIT_SYSTEM) : EXIT_OK;
     if (peer_thread_close(talk->thread)) code = exit_code(EXIT_SYSTEM); /* which is logged */
-    peer_remains_close(&talk->remains);
-    lines_close(&talk->lines);
-    lines_close(&talk->errors);
+    close_files(talk, signals);
     close(woken);
-    close(signals);
     return code;
 }
 

@@ -12,14 +12,14 @@
 
 /* Head, state, and for each other process whether it is cut off and its channel.  The byte order is
  * in the magic. */
-enum { MAGIC = 0x4356434b };
+enum { MAGIC = 0x4356434c };
 #define FILE_MAX ((off_t)1 << 36) /* more than all that a process keeps for others */
 struct head {
     uint32_t magic, checksum; /* of what follows it */
     uint32_t process, phase;
-    uint64_t group, sequence, tables, size; /* of the state */
+    uint64_t group, sequence, tables, recorded, size; /* of the state */
 };
-_Static_assert(sizeof(struct head) == 48, "no padding");
+_Static_assert(sizeof(struct head) == 56, "no padding");
 
 enum { PATH_ROOM = 4096, FLAGS = O_CLOEXEC | O_NONBLOCK /* whatever it is */ };
 static const char *path_of(const struct peer *peer, char path[PATH_ROOM]) {
@@ -76,6 +76,7 @@ int checkpoint_write(struct peer *peer) {
                         .group = peer->group->identity,
                         .sequence = peer->durable.sequence + 1,
                         .tables = hash_tables(machine->code),
+                        .recorded = recorder_size(&peer->recorder),
                         .size = machine->size};
     struct bytes text = {0};
     bytes_add(&text, &head, sizeof head);
@@ -132,7 +133,7 @@ static bool parse(struct peer *peer, const struct bytes *text) {
     if (head.magic != MAGIC || head.checksum != checksum_of(text->at, text->used) ||
         head.process != peer->self || head.group != peer->group->identity ||
         head.sequence != peer->durable.sequence || head.size != machine->size ||
-        head.tables != hash_tables(machine->code) || head.phase == INSIDE || head.phase > LEAVING)
+        head.tables != hash_tables(machine->code) || head.phase > WAITING)
         return false;
     const unsigned char *state = text->at + sizeof head;
     uint32_t n = peer->group->processes;
@@ -144,6 +145,7 @@ static bool parse(struct peer *peer, const struct bytes *text) {
         memcpy(machine->state, state, machine->size);
         memcpy(peer->other, other, ((size_t)n + 1) * sizeof *other);
         peer->phase = head.phase;
+        peer->recorded = head.recorded;
         peer->orphan = head.phase != OUTSIDE;
     } else {
         for (cv_pid p = 1; p <= n; p++) channel_free(&other[p].channel);

@@ -14,17 +14,15 @@
 #include "base/assert.h"
 #include "base/crc32c.h"
 
-/* A slot: magic, checksum of what follows it, process, size, group, sequence, incarnation, how its
- * process is;
- * then the prefix as the process has it in memory.  The byte order is in the magic: a file is not
- * moved to a machine of another. */
+/* A slot: its head, then the prefix as the process has it in memory.  The byte order is in the
+ * magic: a file is not moved to a machine of another. */
 enum { MAGIC = 0x43565031, SLOTS = 2, SLOT_ALIGN = 4096, OTHER_SIZE_MAX = 1 << 24 };
 struct slot_head {
-    uint32_t magic, checksum, process, size;
-    uint64_t group, sequence, incarnation;
-    uint64_t how; /* its process is */
+    uint32_t magic, checksum; /* of what follows it */
+    uint32_t process, size;
+    uint64_t group, sequence, incarnation, condition;
 };
-enum { RUNS, ENDED /* with its group; the prefix is empty */, SUSPENDED };
+enum condition { RUNS, ENDED /* with its group, for good; the prefix is empty */, SUSPENDED };
 _Static_assert(sizeof(struct slot_head) == 48, "no padding");
 
 static size_t slot_bytes(const struct durable *durable) {
@@ -79,7 +77,7 @@ static bool take_over(struct durable *durable, uint32_t size) {
         if (read_slot(&former, i, slot, &head) && head.sequence >= newest.sequence) newest = head;
     free(slot);
     durable->incarnation = newest.incarnation;
-    return newest.how == ENDED && ftruncate(durable->fd, 0) == 0;
+    return newest.condition == ENDED && ftruncate(durable->fd, 0) == 0;
 }
 
 #define REMEDY "; give another directory (--data), or delete it if all of that group has ended"
@@ -88,7 +86,7 @@ static enum durable_found read_newest(struct durable *durable, const char *path,
                                       char *error) {
     unsigned char *slot = malloc(slot_bytes(durable));
     bool found = false;
-    uint64_t how = RUNS;
+    uint64_t condition = RUNS;
     const char *wrong = NULL;
     uint32_t other_size = durable->size;
     cv_assert(slot);
@@ -106,13 +104,15 @@ static enum durable_found read_newest(struct durable *durable, const char *path,
             found = true;
             durable->sequence = head.sequence;
             durable->incarnation = head.incarnation;
-            how = head.how;
+            condition = head.condition;
             memcpy(prefix, slot + sizeof head, durable->size);
         }
     }
     free(slot);
     if (found)
-        return how == ENDED ? DURABLE_NEW : how == SUSPENDED ? DURABLE_SUSPENDED : DURABLE_FOUND;
+        return condition == ENDED       ? DURABLE_NEW
+               : condition == SUSPENDED ? DURABLE_SUSPENDED
+                                        : DURABLE_FOUND;
     if (wrong && take_over(durable, other_size)) {
         memset(prefix, 0, durable->size);
         return DURABLE_NEW;
@@ -145,7 +145,7 @@ enum durable_found durable_open(struct durable *durable, const char *path, uint6
     return failed ? fail(durable, error, path, strerror(failed)) : DURABLE_NEW;
 }
 
-static int write_slot(struct durable *durable, const void *prefix, uint64_t how) {
+static int write_slot(struct durable *durable, const void *prefix, enum condition condition) {
     if (durable->fd < 0) return 0;
     struct slot_head head = {.magic = MAGIC,
                              .process = durable->process,
@@ -153,7 +153,7 @@ static int write_slot(struct durable *durable, const void *prefix, uint64_t how)
                              .group = durable->group,
                              .sequence = ++durable->sequence,
                              .incarnation = durable->incarnation,
-                             .how = how};
+                             .condition = condition};
     size_t size = slot_bytes(durable);
     if (prefix) memcpy(durable->slot + sizeof head, prefix, durable->size);
     memcpy(durable->slot, &head, sizeof head);

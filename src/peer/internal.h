@@ -54,6 +54,7 @@ struct peer {
     void *body; /* of the message that is being received */
     struct durable durable;
     struct recorder recorder;
+    uint64_t recorded; /* bytes of the record, when it was suspended */
     uint64_t arriving; /* the number of the message that is being received */
     uint64_t messages; /* received */
     struct rng rng;
@@ -72,7 +73,6 @@ struct peer {
     /* What the application has of the lock. */
     enum { OUTSIDE, WAITING, INSIDE, LEAVING } phase;
     bool orphan; /* whoever wanted the lock has ended before this process was resumed */
-    bool again;  /* ... and somebody wants it after that */
     uint32_t calls[CALLS_MAX], call_count;
     unsigned handles; /* that are not closed yet */
 };

@@ -64,21 +64,18 @@ static bool take_tell(struct peer *peer, const struct cv_tell *tell) {
     if (tell->what == CV_ENTERED) peer->phase = INSIDE;
     if (tell->what == CV_LEFT) peer->phase = OUTSIDE;
     if (!peer->orphan || (tell->what != CV_ENTERED && tell->what != CV_LEFT)) return true;
-    if (tell->what == CV_ENTERED) {
+    if (tell->what == CV_ENTERED)
         peer_call(peer, CV_RELEASE);
-    } else {
+    else
         peer->orphan = false;
-        if (peer->again) peer_call(peer, CV_ACQUIRE);
-        peer->again = false;
-    }
     return false;
 }
 
-/* Whether a wish of before serves for this one, or has to be over first. */
+/* Whether a wish of before serves for this one.  Who is patient leaves at once, so it waits. */
 static bool adopt(struct peer *peer, uint32_t what) {
     if (what != CV_ACQUIRE || !peer->orphan) return false;
-    peer->again = peer->phase != WAITING;
-    peer->orphan = peer->again;
+    cv_assert(peer->phase == WAITING);
+    peer->orphan = false;
     return true;
 }
 
@@ -312,6 +309,11 @@ static int open_record(struct peer *peer, enum peer_beginning beginning, char *e
                                               (config->detector ? RECORD_DETECTOR : 0u),
                                      .prefix =
                                          hash_long(machine->state, machine->layout.durable, 0)};
+    if (beginning == RESUMED && recorder_size(&peer->recorder) != peer->recorded) {
+        logger_warning("the run is not recorded: it goes on with a state that is in no record",
+                       LOGGER_STRING("file", config->record));
+        recorder_close(&peer->recorder);
+    }
     recorder_run(&peer->recorder, &run);
     return 0;
 }
@@ -365,7 +367,7 @@ void peer_abandon(struct peer *peer) {
 /* Not one that was done, and would not be any more: the others know that of this incarnation. */
 int peer_suspend(struct peer *peer) {
     bool can = peer->machine[ALGORITHM].layout.patient && !peer->over &&
-               (!peer->done || peer->stays) && peer->phase != INSIDE && !peer->call_count;
+               (!peer->done || peer->stays) && peer->phase <= WAITING;
     if (!can) return 0;
     end_record(peer);
     peer->suspended = true;

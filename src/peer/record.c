@@ -158,6 +158,11 @@ int recorder_flush(struct recorder *recorder) {
     return 0;
 }
 
+uint64_t recorder_size(const struct recorder *recorder) {
+    off_t size = recorder->fd >= 0 ? lseek(recorder->fd, 0, SEEK_CUR) : 0;
+    return size > 0 ? (uint64_t)size : 0;
+}
+
 void recorder_close(struct recorder *recorder) {
     if (recorder->fd >= 0) close(recorder->fd);
     bytes_close(&recorder->block);

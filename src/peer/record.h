@@ -80,6 +80,7 @@ bool recorder_is_full(const struct recorder *recorder); /* and is to be flushed 
 /* Gives the system what was recorded: before anything that others see.  0 or an errno, after which
  * nothing is recorded any more. */
 int recorder_flush(struct recorder *recorder);
+uint64_t recorder_size(const struct recorder *recorder); /* of what the system has got */
 void recorder_close(struct recorder *recorder);
 
 /* ---- Reading ---- */

@@ -2,11 +2,11 @@
 import itertools
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-import time
 
 from ensemble import TIMEOUT_S, eventually, main
 from peers import (CONCLAVE, IN_TIME_ONLY, LONG, NO_CRASHES, NO_IDS, STUCK_BY_DESIGN, Group, clients_of, counted, counting, excluded,
@@ -18,7 +18,7 @@ class Staying(Group):
 
     def __init__(self, directory, algorithm, processes=3, start=None):
         super().__init__(directory, algorithm, processes)
-        for number in start or self.numbers:
+        for number in self.numbers if start is None else start:
             self.stay(number)
 
     def stay(self, number, before=()):
@@ -38,6 +38,11 @@ class Staying(Group):
         with self.start_asking(number, what, *words) as asking:
             said, errors = asking.communicate(timeout=TIMEOUT_S)
         return asking.returncode, said, errors
+
+    def end(self, number):
+        """In order."""
+        self.running[number].terminate()
+        assert self.running.pop(number).wait(TIMEOUT_S) == 0, self.said(number, "err")
 
     def await_inside(self):
         """The number of the process that writes it."""
@@ -195,8 +200,7 @@ def what_is_held_is_handed_on(directory):
         group = Staying(directory, algorithm)
         for number in (3, 2, 3):
             assert group.ask(number, "lock", "--", "true")[0] == 0
-        group.running[3].terminate()
-        assert group.running.pop(3).wait(TIMEOUT_S) == 0, group.said(3, "err")
+        group.end(3)
         for number in (2, 1, 2):
             done = group.ask(number, "lock", "-w", f"{TIMEOUT_S // 2}s", "--", "true")
             assert done[0] == 0, done
@@ -213,20 +217,18 @@ def groups_go_on(directory):
             assert group.ask(number, "lock", "--", "true")[0] == 0
         for order in ([1, 2, 3], [3, 1, 2]):
             for number in order:
-                group.running[number].terminate()
-                assert group.running.pop(number).wait(TIMEOUT_S) == 0, group.said(number, "err")
+                group.end(number)
             for number in order:
                 group.stay(number)
             for number in group.numbers:
                 done = group.ask(number, "lock", "-w", f"{TIMEOUT_S // 2}s", "--", "true")
                 assert done[0] == 0, (algorithm, order, number, done)
         # One that waits when it ends has nobody any more to let in.
-        group.running[2].terminate()
-        assert group.running.pop(2).wait(TIMEOUT_S) == 0
+        group.end(2)
+        asked = group.said(1).count("waits")
         waits = group.start_asking(1, "lock", "--", "true")
-        eventually(lambda: group.said(1).count("waits") == 3, "it asks")
-        group.running[1].terminate()
-        assert group.running.pop(1).wait(TIMEOUT_S) == 0
+        eventually(lambda: group.said(1).count("waits") > asked, "it asks")
+        group.end(1)
         waited = waits.wait(TIMEOUT_S)
         for number in (1, 2):
             group.stay(number)
@@ -242,38 +244,18 @@ def groups_go_on(directory):
 
 
 def nothing_is_lost_in_order(directory):
-    """Not by a start that fails, nor by a lock that comes too late, nor with the queue of a coordinator."""
+    """Not by a start that fails, nor with the queue of a coordinator."""
     group = Staying(directory, "raymond")
-
-    def end(number):
-        group.running[number].terminate()
-        assert group.running.pop(number).wait(TIMEOUT_S) == 0, group.said(number, "err")
 
     def all_enter(numbers):
         for number in numbers:
             done = group.ask(number, "lock", "-w", f"{TIMEOUT_S // 2}s", "--", "true")
             assert done[0] == 0, (number, done)
     all_enter(group.numbers)
-    end(1)
+    group.end(1)
     with socket.create_server((own_host(), group.ports[1])):
         group.start(1, "run", options=["--socket", "1.socket"])
         assert group.running.pop(1).wait(TIMEOUT_S) == 71 and "in use" in group.said(1, "err"), group.said(1, "err")
-    group.stay(1)
-    all_enter(group.numbers)
-    group.stop()
-    group = Staying(directory, "suzuki-kasami")
-    holder = group.start_asking(2, "lock", "--", *INSIDE)
-    group.await_inside()
-    group.running[3].send_signal(signal.SIGSTOP)  # which makes the farewell last
-    waits = group.start_asking(1, "lock", "--", "true")
-    eventually(lambda: " waits" in group.ask(1, "state")[1], "it waits")
-    group.running[1].terminate()
-    assert waits.wait(TIMEOUT_S) == 69
-    time.sleep(2.5)
-    holder.terminate()
-    holder.wait(TIMEOUT_S)
-    assert group.running.pop(1).wait(TIMEOUT_S) == 0
-    group.running[3].send_signal(signal.SIGCONT)
     group.stay(1)
     all_enter(group.numbers)
     group.stop()
@@ -282,10 +264,52 @@ def nothing_is_lost_in_order(directory):
     group.await_inside()
     waits = group.start_asking(3, "lock", "--", "true")
     eventually(lambda: " waits" in group.ask(3, "state")[1], "it waits")
-    end(1)
+    group.end(1)
     group.stay(1)
     holder.terminate()
     assert waits.wait(TIMEOUT_S) == 0
+    group.stop()
+
+
+def one_that_is_back_is_not_done(directory):
+    """Who had said that it needs nothing any more, ends in order and comes back: the others stay for it again."""
+    group = Staying(directory, "ricart-agrawala", start=[])
+    group.start(1, "serve", options=["--stay"])
+    group.start(2, "serve")
+    group.start(3, "lock", "--", "sh", "-c", "touch inside; while [ -e inside ]; do sleep 0.02; done")
+    eventually(lambda: os.path.exists(f"{group.directory}/inside"), "the third is inside")
+    group.running[1].terminate()
+    group.running.pop(1).wait(TIMEOUT_S)
+    group.stay(1)
+    eventually(lambda: "connected with 2 3" in group.ask(1, "state")[1], "it is back")
+    os.unlink(f"{group.directory}/inside")
+    for _ in range(20):
+        done = group.ask(1, "lock", "-w", f"{TIMEOUT_S // 2}s", "--", "true")
+        assert done[0] == 0, done
+    group.stop()
+
+
+def old_data_is_noticed(directory):
+    """Data that was put back from a copy would promise again what was used since."""
+    group = Staying(directory, "ricart-agrawala")
+    data, copy = f"{group.directory}/conclave-peer-1", f"{group.directory}/copy"
+    for number in group.numbers:
+        assert group.ask(number, "lock", "--", "true")[0] == 0
+    group.end(1)
+    shutil.copytree(data, copy)
+    group.stay(1)
+    assert group.ask(1, "lock", "--", "true")[0] == 0
+    group.end(1)
+    shutil.rmtree(data)
+    os.rename(copy, data)
+    group.stay(1)
+    asks = group.start_asking(2, "lock", "--", "true")
+    assert group.running.pop(1).wait(TIMEOUT_S) == 71 and "put back from a copy" in group.said(1, "err"), group.said(1, "err")
+    # The record that it found was longer than the one that it knew.
+    assert "in no record" in group.said(1, "err"), group.said(1, "err")
+    # As one that has crashed it goes on.
+    group.stay(1)
+    assert asks.wait(TIMEOUT_S) == 0
     group.stop()
 
 
@@ -384,8 +408,7 @@ def nobody_waits_for_who_reads(directory):
             group.kill(2)  # which is logged
             group.stay(2)
             assert group.ask(1, "lock", "--", "true")[0] == 0
-            group.running[1].terminate()
-            assert group.running.pop(1).wait(TIMEOUT_S) == 0
+            group.end(1)
     group.stop()
     group = Staying(directory, "bully")
     with Stuck() as full:
@@ -454,6 +477,7 @@ def wrong_requests(directory):
     refused(1, "lock", "--", "echo", "ran", says="gives no lock")
     refused(1, "elect", "--on-leader", "echo ran", "--", "echo", "ran", says="not both")
     refused(1, "leader", says="gives no leader")
+    refused(1, "state", "--socket", "", says="socket: an empty path")
     again = [CONCLAVE, "peer", "lock", "--socket", f"{group.directory}/2.socket", "--", "echo", "ran"]
     refused(2, "lock", "--", *again, says="would wait for itself")
     # Its words are its own, and no token of a lock around it is.
@@ -484,8 +508,7 @@ def sockets_of_others_stay(directory):
     group.running[1].send_signal(signal.SIGHUP)
     assert group.ask(1, "lock", "--", "true")[0] == 0
     os.rename(f"{group.directory}/2.socket", f"{group.directory}/1.socket")
-    group.running[1].terminate()
-    assert group.running.pop(1).wait(TIMEOUT_S) == 0
+    group.end(1)
     assert group.ask(1, "state")[1].startswith("peer 2 "), "the socket that is there now stays"
     group.stop()
 
@@ -495,6 +518,6 @@ if __name__ == "__main__":
     main([*(tests_of("Locks", one_lock_asked_for, STUCK_BY_DESIGN + IN_TIME_ONLY) if LONG else ()),
           *(tests_of("Elections", one_election_asked_for, NO_IDS) if LONG else ()),
           commands_come_and_go, nobody_enters_beside_what_is_left, participants_end, what_is_held_is_handed_on,
-          groups_go_on, nothing_is_lost_in_order,
+          groups_go_on, nothing_is_lost_in_order, one_that_is_back_is_not_done, old_data_is_noticed,
           states_are_shown, leaders_are_asked_for, nobody_waits_for_who_reads, hooks_take_turns,
           what_waits_for_a_peer_reaches_it, wrong_requests, sockets_of_others_stay])

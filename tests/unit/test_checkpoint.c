@@ -14,7 +14,9 @@
 #include "base/logger.h"
 #include "peer/checkpoint.h"
 
-enum { PROCESSES = 3, STATE = 24, CHECKED_FROM = 8 };
+enum { PROCESSES = 3, STATE = 24 };
+/* In the file. */
+enum { CHECKSUM = 4, CHECKED_FROM = 8, RECORDED = 40, SIZE = 48, HEAD_SIZE = 56 };
 
 struct place {
     char directory[40], path[64];
@@ -44,7 +46,9 @@ static int make_place(void **state) {
                                 .group = &place->group,
                                 .self = 2,
                                 .other = place->other,
-                                .durable.sequence = 5};
+                                .durable.sequence = 5,
+                                .durable.fd = -1,
+                                .recorder.fd = -1};
     place->peer.machine[ALGORITHM].code = catalogue_find("lamport");
     place->peer.machine[ALGORITHM].size = STATE;
     place->peer.machine[ALGORITHM].state = calloc(1, STATE);
@@ -140,8 +144,14 @@ static void one_that_does_not_count_is_not_read(void **state) {
     assert_int_equal(*(char *)peer->machine[ALGORITHM].state, 0);
 }
 
-/* Each byte is damaged: the checksum tells.  If that is right all the same, nothing is read that is
- * not there. */
+/* The state has no wrong values, nor has the size of the record. */
+static bool may_be_anything(size_t at) {
+    return (at >= CHECKSUM && at < CHECKED_FROM) || (at >= RECORDED && at < SIZE) ||
+           (at >= HEAD_SIZE && at < HEAD_SIZE + STATE);
+}
+
+/* Each byte is damaged: the checksum tells.  If that is right all the same, no other head is taken
+ * for ours, and nothing is read that is not there. */
 static void no_damaged_one_is_read(void **state) {
     struct place *place = *state;
     struct peer *peer = &place->peer;
@@ -154,9 +164,10 @@ static void no_damaged_one_is_read(void **state) {
         write_bytes(place, bytes, size);
         assert_false(checkpoint_read(peer));
         uint32_t checksum = crc32c(0, bytes + CHECKED_FROM, size - CHECKED_FROM);
-        memcpy(bytes + 4, &checksum, sizeof checksum);
+        memcpy(bytes + CHECKSUM, &checksum, sizeof checksum);
         write_bytes(place, bytes, size);
-        checkpoint_read(peer);
+        bool read = checkpoint_read(peer);
+        if (i < HEAD_SIZE + STATE) assert_int_equal(read, may_be_anything(i));
         begin(place);
         write_bytes(place, whole, i);
         assert_false(checkpoint_read(peer));
@@ -165,12 +176,46 @@ static void no_damaged_one_is_read(void **state) {
     assert_true(checkpoint_read(peer));
 }
 
+static bool leaves_one(struct place *place) {
+    struct peer *peer = &place->peer;
+    unlink(place->path);
+    assert_int_equal(peer_suspend(peer), 0);
+    bool left = access(place->path, F_OK) == 0;
+    assert_int_equal(peer->suspended, left);
+    peer->over = peer->suspended = false;
+    return left;
+}
+
+/* What would bind it, or what others know of it, is in no checkpoint. */
+static void not_everybody_leaves_one(void **state) {
+    struct place *place = *state;
+    struct peer *peer = &place->peer;
+    peer->machine[ALGORITHM].layout.patient = true;
+    assert_true(leaves_one(place));
+    peer->phase = WAITING;
+    assert_true(leaves_one(place));
+    peer->phase = INSIDE;
+    assert_false(leaves_one(place));
+    peer->phase = LEAVING;
+    assert_false(leaves_one(place));
+    peer->phase = OUTSIDE;
+    peer->done = true;
+    assert_false(leaves_one(place));
+    peer->stays = true;
+    assert_true(leaves_one(place));
+    peer->over = true;
+    assert_false(leaves_one(place));
+    peer->machine[ALGORITHM].layout.patient = false;
+    assert_false(leaves_one(place));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(all_of_it_is_there_again, make_place, remove_place),
         cmocka_unit_test_setup_teardown(one_that_does_not_count_is_not_read, make_place,
                                         remove_place),
         cmocka_unit_test_setup_teardown(no_damaged_one_is_read, make_place, remove_place),
+        cmocka_unit_test_setup_teardown(not_everybody_leaves_one, make_place, remove_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ enum { REQUEST, ACK, RELEASE, KINDS };
 #define STATE_FIELDS(F, R)                                                                         \
     F(R, u64, clock, INNER)                                                                        \
     F(R, u64, asked, IF_SET) /* the clock of my newest request */                                  \
-    F(R, u32, phase, NAMED("idle|waiting|inside"))                                                 \
+    F(R, u32, phase, NAMED(PHASES))                                                                \
     F(R, u32, ahead, INNER) /* processes that block my request */
 #define ROW_FIELDS(F, R)                                                                           \
     F(R, u64, later, INNER)   /* whether it has sent something later than my request */            \

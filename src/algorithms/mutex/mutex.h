@@ -12,6 +12,7 @@ enum {
     BACKING_OFF, /* between two attempts */
     GONE,        /* back from a crash, without the state that it needs to take part again */
 };
+#define PHASES "idle|waiting|inside|backing off|gone"
 
 /* The total order of requests: by logical clock, then by process. */
 static inline bool precedes(uint64_t clock, cv_pid p, uint64_t other_clock, cv_pid other) {

@@ -28,7 +28,7 @@ enum { CLOCK_AHEAD = 1000 }; /* how far the saved bound is ahead of the clock */
     F(R, u64, clock, INNER)                                                                        \
     F(R, u64, asked, IF_SET) /* the clock of my newest request */                                  \
     F(R, queue, deferred, IF_SET)                                                                  \
-    F(R, u32, phase, NAMED("idle|waiting|inside"))                                                 \
+    F(R, u32, phase, NAMED(PHASES))                                                                \
     F(R, u32, missing, IF_SET) /* OKs that my request still needs */
 #define ROW_FIELDS(F, R)                                                                           \
     F(R, link, link, INNER)                                                                        \

@@ -30,7 +30,7 @@ enum { REQUEST, OK, KINDS };
     F(R, u64, asked, IF_SET)      /* the clock of my newest request */                             \
     F(R, queue, elsewhere, SHOWN) /* those that hold the shared permission */                      \
     F(R, queue, deferred, IF_SET) /* those that get it when I leave */                             \
-    F(R, u64, phase, NAMED("idle|waiting|inside"))
+    F(R, u64, phase, NAMED(PHASES))
 #define ROW_FIELDS(F, R)                                                                           \
     F(R, link, link, INNER)                                                                        \
     F(R, u64, asked, INNER)  /* the newest request seen */                                         \

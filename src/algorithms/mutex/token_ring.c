@@ -111,7 +111,8 @@ static void probe_ring(struct state *s, const struct cv_env *env, struct cv_out 
     cv_send(out, next, PROBE, probe, .epoch = s->epoch, .maker = env->self);
 }
 
-/* A process that destroys a token probes the ring, because the token may have been the last. */
+/* A process that destroys a token probes the ring, because the token may have been the last.
+ * Without repairs there is one epoch only, and another one is forged. */
 static void on_token(struct state *s, const struct cv_env *env, const struct token *m,
                      struct cv_out *out) {
     if (s->here) {
@@ -121,7 +122,7 @@ static void on_token(struct state *s, const struct cv_env *env, const struct tok
         }
     } else if (m->epoch >= s->epoch) {
         take_token(s, env, m->epoch, m->entries, out);
-    } else if (!s->probing) {
+    } else if (env->option[REPAIR] && !s->probing) {
         probe_ring(s, env, out);
     }
 }
@@ -161,7 +162,7 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
     struct state *s = state;
     if (e->type == CV_RECV && e->kind == TOKEN) {
         on_token(s, env, e->body, out);
-    } else if (e->type == CV_RECV && e->kind == PROBE) {
+    } else if (e->type == CV_RECV && e->kind == PROBE && env->option[REPAIR]) {
         on_probe(s, env, e->body, out);
     } else if (e->type == CV_CALL) {
         on_call(s, env, e->arg, out);
