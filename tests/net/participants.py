@@ -263,7 +263,7 @@ def nothing_is_lost_in_order(directory):
     holder = group.start_asking(2, "lock", "--", *INSIDE)
     group.await_inside()
     waits = group.start_asking(3, "lock", "--", "true")
-    eventually(lambda: " waits" in group.ask(3, "state")[1], "it waits")
+    eventually(lambda: "queue=[p3]" in group.ask(1, "state")[1], "the coordinator knows that it waits")
     group.end(1)
     group.stay(1)
     holder.terminate()
