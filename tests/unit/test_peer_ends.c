@@ -1,0 +1,212 @@
+/* What becomes of a lock that nobody wants any more, and of a peer that ends and comes back. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "patience.h"
+
+#include "algorithms/catalogue.h"
+#include "base/assert.h"
+#include "peer/internal.h"
+#include "wire/net/stream.h"
+
+enum { PEERS = 3 };
+
+struct place {
+    char directory[40], *data[PEERS + 1];
+    uv_loop_t loop;
+    struct group group;
+    struct peer *peer[PEERS + 1]; /* by pid; NULL: it does not run */
+    unsigned entered, left;       /* what applications were told */
+};
+
+static void told(void *owner, const struct cv_tell *tell) {
+    struct place *place = owner;
+    place->entered += tell->what == CV_ENTERED;
+    place->left += tell->what == CV_LEFT;
+}
+
+static void failed(void *owner, const char *why) {
+    (void)owner;
+    fail_msg("%s", why);
+}
+
+static void all_done(void *owner) { (void)owner; }
+
+static int begin(void **state) {
+    struct place *place = calloc(1, sizeof *place);
+    cv_assert(place);
+    *state = place;
+    strcpy(place->directory, "/tmp/test_peer_ends.XXXXXX");
+    if (!mkdtemp(place->directory)) return -1;
+    for (int p = 1; p <= PEERS; p++)
+        if (asprintf(&place->data[p], "%s/%d", place->directory, p) < 0) return -1;
+    return net_open(&place->loop);
+}
+
+static void form(struct place *place, const char *algorithm) {
+    char text[128], error[GROUP_ERROR_MAX];
+    int port = 18000 + (int)getpid() % 300 * PEERS; /* of no other test */
+    snprintf(text, sizeof text, "1 127.0.0.1:%d\n2 127.0.0.1:%d\n3 127.0.0.1:%d\n", port, port + 1,
+             port + 2);
+    group_init(&place->group, catalogue_find(algorithm));
+    assert_int_equal(group_parse(&place->group, "here", text, error), 0);
+}
+
+static struct peer *start(struct place *place, cv_pid self) {
+    const struct peer_config config = {.loop = &place->loop,
+                                       .group = &place->group,
+                                       .self = self,
+                                       .data = place->data[self],
+                                       .owner = place,
+                                       .told = told,
+                                       .all_done = all_done,
+                                       .failed = failed};
+    char error[PEER_ERROR_MAX];
+    struct peer *peer = place->peer[self] = peer_open(&config, error);
+    if (!peer) fail_msg("%s", error);
+    return peer;
+}
+
+static void stop(struct place *place, cv_pid self) {
+    if (place->peer[self]) peer_close(place->peer[self]);
+    place->peer[self] = NULL;
+}
+
+static int end(void **state) {
+    struct place *place = *state;
+    char path[64];
+    for (cv_pid p = 1; p <= PEERS; p++) stop(place, p);
+    while (uv_run(&place->loop, UV_RUN_ONCE)) continue;
+    net_shut(&place->loop);
+    group_free(&place->group);
+    for (cv_pid p = 1; p <= PEERS; p++) {
+        snprintf(path, sizeof path, "%s/durable", place->data[p]);
+        unlink(path);
+        rmdir(place->data[p]);
+        free(place->data[p]);
+    }
+    rmdir(place->directory);
+    free(place);
+    return 0;
+}
+
+/* ---- Locks: of a competitor whose coordinator is this test ---- */
+
+enum { SELF = 2, COORDINATOR = 1, GRANT = 1 }; /* of central */
+
+static struct peer *compete(struct place *place) {
+    form(place, "central");
+    return start(place, SELF);
+}
+
+static void grant(struct place *place) {
+    const uint64_t number_and_fence[] = {1, 7};
+    const struct cv_event event = {.type = CV_RECV,
+                                   .from = COORDINATOR,
+                                   .kind = GRANT,
+                                   .size = sizeof number_and_fence,
+                                   .body = number_and_fence};
+    peer_step(place->peer[SELF], ALGORITHM, &event);
+}
+
+static void assert_at(const struct place *place, int phase, unsigned sent, unsigned entered,
+                      unsigned left) {
+    assert_int_equal(place->peer[SELF]->phase, phase);
+    assert_int_equal(place->peer[SELF]->other[COORDINATOR].channel.last, sent);
+    assert_int_equal(place->entered, entered);
+    assert_int_equal(place->left, left);
+}
+
+static void what_is_wanted_is_told(void **state) {
+    struct place *place = *state;
+    struct peer *peer = compete(place);
+    peer_call(peer, CV_ACQUIRE);
+    assert_at(place, WAITING, 1, 0, 0);
+    grant(place);
+    assert_at(place, INSIDE, 1, 1, 0);
+    peer_call(peer, CV_RELEASE);
+    assert_at(place, OUTSIDE, 2, 1, 1);
+    peer_abandon(peer);
+    assert_at(place, OUTSIDE, 2, 1, 1);
+}
+
+static void what_comes_too_late_is_given_back(void **state) {
+    struct place *place = *state;
+    struct peer *peer = compete(place);
+    peer_call(peer, CV_ACQUIRE);
+    peer_abandon(peer);
+    assert_at(place, WAITING, 1, 0, 0);
+    grant(place);
+    assert_at(place, OUTSIDE, 2, 0, 0);
+}
+
+static void one_wish_serves_for_the_next(void **state) {
+    struct place *place = *state;
+    struct peer *peer = compete(place);
+    peer_call(peer, CV_ACQUIRE);
+    peer_abandon(peer);
+    peer_call(peer, CV_ACQUIRE);
+    assert_at(place, WAITING, 1, 0, 0);
+    grant(place);
+    assert_at(place, INSIDE, 1, 1, 0);
+}
+
+static void what_is_had_is_given_back(void **state) {
+    struct place *place = *state;
+    struct peer *peer = compete(place);
+    peer_call(peer, CV_ACQUIRE);
+    grant(place);
+    peer_abandon(peer);
+    assert_at(place, OUTSIDE, 2, 1, 0);
+    peer_call(peer, CV_ACQUIRE);
+    assert_at(place, WAITING, 3, 1, 0);
+}
+
+/* ---- The end of a group ---- */
+
+static void run_once(struct place *place, uint64_t began, const char *what) {
+    if ((uv_hrtime() - began) / 1000000 > PATIENCE_MS) fail_msg("not in time: %s", what);
+    uv_run(&place->loop, UV_RUN_NOWAIT);
+    usleep(1000);
+}
+#define RUN_UNTIL(CONDITION)                                                                       \
+    for (uint64_t began = uv_hrtime(); !(CONDITION);) run_once(place, began, #CONDITION)
+
+/* Nobody ends on the word of one that was done, has ended in order, and is back. */
+static void who_is_back_is_not_done(void **state) {
+    struct place *place = *state;
+    form(place, "ricart-agrawala");
+    struct peer *back = start(place, 1), *one = start(place, 2), *other = start(place, 3);
+    peer_done(back, true);
+    peer_done(one, false);
+    RUN_UNTIL(one->other[1].done && one->other[1].knows_us_done && other->other[1].done);
+    assert_int_equal(peer_suspend(back), 0);
+    stop(place, 1);
+    RUN_UNTIL(!one->other[1].up && !other->other[1].up);
+    back = start(place, 1);
+    assert_true(back->resumed);
+    RUN_UNTIL(!one->other[1].done && !other->other[1].done);
+    peer_done(other, false);
+    RUN_UNTIL(one->other[3].done && one->other[3].knows_us_done);
+    assert_false(one->over);
+    peer_done(back, false);
+    RUN_UNTIL(one->over && other->over && back->over);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(what_is_wanted_is_told, begin, end),
+        cmocka_unit_test_setup_teardown(what_comes_too_late_is_given_back, begin, end),
+        cmocka_unit_test_setup_teardown(one_wish_serves_for_the_next, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_had_is_given_back, begin, end),
+        cmocka_unit_test_setup_teardown(who_is_back_is_not_done, begin, end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
