@@ -251,6 +251,20 @@ def one_election(directory, algorithm):
     assert algorithm != "majority-terms" or report["verdicts"]["uniqueness"] == "held", report
 
 
+def detectors_notice(directory):
+    """Those that learn from the heartbeats how long these take notice a leader that is killed, as the fixed one does."""
+    for detector in ("adaptive:12", "phi:12"):
+        group = Group(f"{directory}/{detector}", "bully", 3, ["--detector", detector, "--heartbeat", "100ms"])
+        for number in group.numbers:
+            group.start(number, "elect")
+        until(group, lambda: leaders(group) == {1: 3, 2: 3, 3: 3}, f"{detector}: all follow the last")
+        group.kill(3)
+        until(group, lambda: leaders(group) == {1: 2, 2: 2}, f"{detector}: both follow the second")
+        group.start(3, "elect")
+        until(group, lambda: leaders(group) == {1: 3, 2: 3, 3: 3}, f"{detector}: all follow the last again")
+        group.stop()
+
+
 def elections_without_ids(directory):
     """One process leads, and the others know that there is a leader."""
     for name in ("itai-rodeh",):
@@ -717,7 +731,7 @@ if __name__ == "__main__":
     sys.stdout.reconfigure(line_buffering=True)
     main([*tests_of("Locks", one_lock, STUCK_BY_DESIGN + IN_TIME_ONLY),
           *tests_of("Elections", one_election, NO_IDS),
-          one_of_each, elections_without_ids, restarted_with_what_it_kept, records_are_replayed,
+          one_of_each, detectors_notice, elections_without_ids, restarted_with_what_it_kept, records_are_replayed,
           two_inside_are_seen, restarted_in_between, restarted_with_amnesia, again_and_again,
           # Python has not loaded the sanitizer that the library needs.
           *([] if os.environ.get("SANITIZED") else [programs]), elected_coordinator, many, staying,
