@@ -54,7 +54,7 @@ struct peer {
     void *body; /* of the message that is being received */
     struct durable durable;
     struct recorder recorder;
-    uint64_t recorded; /* bytes of the record, when it was suspended */
+    uint64_t recorded; /* bytes of the record, when it was suspended; 0: there was none */
     uint64_t arriving; /* the number of the message that is being received */
     uint64_t messages; /* received */
     struct rng rng;

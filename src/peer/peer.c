@@ -309,7 +309,8 @@ static int open_record(struct peer *peer, enum peer_beginning beginning, char *e
                                               (config->detector ? RECORD_DETECTOR : 0u),
                                      .prefix =
                                          hash_long(machine->state, machine->layout.durable, 0)};
-    if (beginning == RESUMED && recorder_size(&peer->recorder) != peer->recorded) {
+    bool follows = peer->recorded && recorder_size(&peer->recorder) == peer->recorded;
+    if (beginning == RESUMED && !follows) {
         logger_warning("the run is not recorded: it goes on with a state that is in no record",
                        LOGGER_STRING("file", config->record));
         recorder_close(&peer->recorder);

@@ -13,6 +13,7 @@
 
 #include "algorithms/catalogue.h"
 #include "base/assert.h"
+#include "base/logger.h"
 #include "peer/internal.h"
 #include "wire/net/stream.h"
 
@@ -23,6 +24,7 @@ struct place {
     uv_loop_t loop;
     struct group group;
     struct peer *peer[PEERS + 1]; /* by pid; NULL: it does not run */
+    const char *record;           /* of those that are started from now on; NULL: none */
     unsigned entered, left;       /* what applications were told */
 };
 
@@ -38,6 +40,7 @@ static void failed(void *owner, const char *why) {
 }
 
 static void all_done(void *owner) { (void)owner; }
+static void ignore(void *arg, const char *line, size_t size) { (void)arg, (void)line, (void)size; }
 
 static int begin(void **state) {
     struct place *place = calloc(1, sizeof *place);
@@ -64,6 +67,7 @@ static struct peer *start(struct place *place, cv_pid self) {
                                        .group = &place->group,
                                        .self = self,
                                        .data = place->data[self],
+                                       .record = place->record,
                                        .owner = place,
                                        .told = told,
                                        .all_done = all_done,
@@ -200,6 +204,35 @@ static void who_is_back_is_not_done(void **state) {
     RUN_UNTIL(one->over && other->over && back->over);
 }
 
+static bool is_recorded_when_back(struct place *place, const char *record) {
+    assert_int_equal(peer_suspend(place->peer[1]), 0);
+    stop(place, 1);
+    for (int i = 0; i < 10; i++) uv_run(&place->loop, UV_RUN_NOWAIT); /* its files are closed */
+    place->record = record;
+    const struct peer *back = start(place, 1);
+    assert_true(back->resumed);
+    return back->recorder.fd >= 0;
+}
+
+/* A record goes on with the run that was suspended, or not at all. */
+static void no_record_begins_in_the_middle(void **state) {
+    struct place *place = *state;
+    char record[64], other[64];
+    snprintf(record, sizeof record, "%s/record", place->directory);
+    snprintf(other, sizeof other, "%s/other", place->directory);
+    logger_set_output(ignore, NULL);
+    form(place, "ricart-agrawala");
+    place->record = record;
+    start(place, 1);
+    assert_true(is_recorded_when_back(place, record));
+    assert_false(is_recorded_when_back(place, other));
+    assert_false(is_recorded_when_back(place, other)); /* it is empty, as before */
+    assert_false(is_recorded_when_back(place, record));
+    logger_set_output(NULL, NULL);
+    unlink(record);
+    unlink(other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_is_wanted_is_told, begin, end),
@@ -207,6 +240,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(one_wish_serves_for_the_next, begin, end),
         cmocka_unit_test_setup_teardown(what_is_had_is_given_back, begin, end),
         cmocka_unit_test_setup_teardown(who_is_back_is_not_done, begin, end),
+        cmocka_unit_test_setup_teardown(no_record_begins_in_the_middle, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
