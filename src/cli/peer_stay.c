@@ -19,7 +19,7 @@
 #include "process/roster.h"
 
 enum { LINE_MAX_ = 64, ENDING_MS = 10000, SHOW_MS = 200, FIELDS_MAX = 1024 };
-enum { FAREWELL_MS = 2000, FAREWELL_STEP_MS = 5 };
+enum { FAREWELL_MS = 2000 };
 
 struct talk {
     struct peer_request *request;
@@ -185,30 +185,11 @@ static bool all_is_said(struct talk *talk) {
     return lines_flush(&talk->errors) && lines;
 }
 
-static bool all_have_it(struct talk *talk) {
-    struct peer_view view;
-    bool all = true;
-    peer_thread_view(talk->thread, &view);
-    for (cv_pid p = 1; p <= talk->request->setup.group.processes; p++)
-        all &= !(view.other[p] & PEER_BEHIND);
-    free(view.state);
-    return all;
-}
-
-/* The others get what it held and what it has said.  Those that do not answer are not waited for.
- * Whoever types is not inside any more, nor is a command that was turned away; one that is, is
- * left alone. */
-static void bid_farewell(struct talk *talk) {
-    int64_t until = lease_now() + FAREWELL_MS;
-    if (!talk->clients || talk->clients->phase == ASKED) peer_thread_abandon(talk->thread);
-    do peer_thread_hand_on(talk->thread);
-    while (!peer_thread_failure(talk->thread) && !all_have_it(talk) && lease_now() < until &&
-           poll(NULL, 0, FAREWELL_STEP_MS) == 0);
-}
-
-/* Returns the exit code. */
+/* Returns the exit code.  Whoever types is not inside any more, nor is a command that was turned
+ * away; one that is, is left alone. */
 static int close_thread(struct talk *talk, int signals, int woken) {
-    bid_farewell(talk);
+    if (!talk->clients || talk->clients->phase == ASKED) peer_thread_abandon(talk->thread);
+    peer_thread_farewell(talk->thread);
     const char *failure = peer_thread_failure(talk->thread);
     if (failure)
         lines_say(&talk->errors, "conclave: peer %u ends: %s", talk->request->setup.config.self,

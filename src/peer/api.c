@@ -258,6 +258,7 @@ void cv_peer_close(struct cv_peer *peer) {
     if (peer->thread) {
         cv_peer_release(peer);
         peer_thread_abandon(peer->thread); /* what may have come since */
+        peer_thread_farewell(peer->thread);
         peer_thread_close(peer->thread);
     }
     if (peer->fd >= 0) close(peer->fd);

@@ -4,18 +4,15 @@
  *   MESSAGE    the receiver's incarnation, number, acknowledged number; kind, body
  *   RECEIVED   the receiver's incarnation, acknowledged number
  *   HEARTBEAT  kind, body: of the failure detector, a datagram: neither kept nor acknowledged
- *   DONE       the receiver's incarnation; bits: the sender knows that the receiver is done; stays
- *   CUT_OFF    messages to this incarnation of the receiver are lost */
+ *   CUT_OFF    messages to this incarnation of the receiver are lost
+ * Those of runs are in peer/runs.c. */
 #include "base/little.h"
 #include "base/logger.h"
 #include "peer/internal.h"
 
-enum { MESSAGE = 1, RECEIVED, HEARTBEAT, DONE, CUT_OFF };
-enum { DONE_KNOWN = 1, DONE_STAYS = 2, DONE_NOT_YET = 4 /* what it said before it was resumed */ };
 enum {
     MESSAGE_HEAD = 24,
     RECEIVED_SIZE = 16,
-    DONE_SIZE = 9,
     KIND_SIZE = 4,
     HEARTBEATS_UNSENT_MAX = 64 << 10, /* bytes that a link may have unsent, and heartbeats go out */
     UNSENT_MAX = 1 << 20,             /* the same for messages: the others are in the channel */
@@ -34,8 +31,7 @@ static void warn(struct peer *peer, cv_pid from, const char *what) {
 
 /* ---- Out ---- */
 
-/* Begins a frame; NULL: the link is not up, or has just ended, which is told later. */
-static struct bytes *begin(struct peer *peer, cv_pid p, uint32_t type) {
+struct bytes *channels_begin(struct peer *peer, cv_pid p, enum peer_frame type) {
     return peer->other[p].up ? link_begin(peer->links, p, type, LINK_URGENT) : NULL;
 }
 
@@ -45,7 +41,7 @@ static void pump(struct peer *peer, cv_pid p) {
     struct channel *channel = &peer->other[p].channel;
     if (link_unsent(peer->links, p)) peer_flush_record(peer);
     while (channel_waits(channel) && link_unsent(peer->links, p) < UNSENT_MAX) {
-        struct bytes *frame = begin(peer, p, MESSAGE);
+        struct bytes *frame = channels_begin(peer, p, FRAME_MESSAGE);
         uint64_t number = 0;
         uint32_t size = 0;
         if (!frame) return;
@@ -64,7 +60,7 @@ static void pump(struct peer *peer, cv_pid p) {
 static void report_received(struct peer *peer, cv_pid p) {
     struct channel *channel = &peer->other[p].channel;
     if (!channel->incarnation || channel->reported == channel->received) return;
-    struct bytes *frame = begin(peer, p, RECEIVED);
+    struct bytes *frame = channels_begin(peer, p, FRAME_RECEIVED);
     if (!frame) return;
     unsigned char *head = bytes_extend(frame, RECEIVED_SIZE);
     put64(head, channel->incarnation);
@@ -80,7 +76,7 @@ static void report_all(uv_timer_t *timer) {
 }
 
 static void tell_cut_off(struct peer *peer, cv_pid p) {
-    struct bytes *frame = begin(peer, p, CUT_OFF);
+    struct bytes *frame = channels_begin(peer, p, FRAME_CUT_OFF);
     if (!frame) return;
     put64(bytes_extend(frame, 8), peer->other[p].channel.incarnation);
     link_end(peer->links, p);
@@ -111,7 +107,7 @@ static void send_message(struct peer *peer, cv_pid to, const struct cv_send *sen
 
 static void send_heartbeat(struct peer *peer, cv_pid to, const struct cv_send *send) {
     if (link_unsent(peer->links, to) > HEARTBEATS_UNSENT_MAX) return;
-    struct bytes *frame = begin(peer, to, HEARTBEAT);
+    struct bytes *frame = channels_begin(peer, to, FRAME_HEARTBEAT);
     if (!frame) return;
     unsigned char *at = bytes_extend(frame, KIND_SIZE + send->size);
     put32(at, send->kind);
@@ -135,59 +131,6 @@ void channels_send(struct peer *peer, enum peer_machine m, const struct cv_send 
         else
             send_message(peer, to, send);
     }
-}
-
-/* ---- The end of a group ---- */
-
-static void tell_one_done(struct peer *peer, cv_pid p) {
-    const struct other *other = &peer->other[p];
-    bool news = peer->done || peer->resumed;
-    struct bytes *frame = news && other->channel.incarnation ? begin(peer, p, DONE) : NULL;
-    if (!frame) return;
-    unsigned char *body = bytes_extend(frame, DONE_SIZE);
-    put64(body, other->channel.incarnation);
-    body[8] = (unsigned char)((other->done ? DONE_KNOWN : 0) | (peer->stays ? DONE_STAYS : 0) |
-                              (peer->done ? 0 : DONE_NOT_YET));
-    link_end(peer->links, p);
-}
-
-/* All are done, and know that we are: those that have ended since knew it before.  Unless somebody
- * stays, who remembers us, the next run of the group begins anew. */
-static void look_whether_over(struct peer *peer) {
-    bool somebody_stays = false;
-    if (!peer->done || peer->over || peer->stays) return;
-    for (cv_pid p = 1; p <= peer->group->processes; p++) {
-        const struct other *other = &peer->other[p];
-        if (p != peer->self && !(other->done && (other->knows_us_done || other->gone))) return;
-        somebody_stays = somebody_stays || other->stays;
-    }
-    peer->over = true;
-    peer_flush_record(peer);
-    links_flush(peer->links);
-    /* Else, or if it fails: as after a crash. */
-    peer->ended = !somebody_stays && durable_end(&peer->durable) == 0;
-    peer->config.all_done(peer->config.owner);
-}
-
-void channels_tell_done(struct peer *peer) {
-    for (cv_pid p = 1; p <= peer->group->processes; p++)
-        if (p != peer->self) tell_one_done(peer, p);
-    look_whether_over(peer);
-}
-
-/* Answered until both know: an answer that says so is not answered. */
-static void hear_done(struct peer *peer, cv_pid p, unsigned bits) {
-    struct other *other = &peer->other[p];
-    bool first = !other->done, knows_us_done = bits & DONE_KNOWN;
-    if (bits & DONE_NOT_YET) {
-        other->done = other->knows_us_done = other->stays = false;
-        return;
-    }
-    other->stays = bits & DONE_STAYS;
-    other->done = true;
-    other->knows_us_done = knows_us_done;
-    if (peer->done && (first || !knows_us_done)) tell_one_done(peer, p);
-    look_whether_over(peer);
 }
 
 /* ---- In ---- */
@@ -238,7 +181,7 @@ static void receive_message(struct peer *peer, cv_pid from, const unsigned char 
 
 static void receive_heartbeat(struct peer *peer, cv_pid from, const unsigned char *bytes,
                               size_t size) {
-    if (!peer->machine[DETECTOR].code) return;
+    if (!peer->machine[DETECTOR].code || !peer->begun) return;
     if (size < KIND_SIZE) return warn(peer, from, "it is too short");
     step_by(peer, DETECTOR, from, bytes, size);
 }
@@ -247,29 +190,32 @@ static void received(void *owner, uint64_t from, uint16_t version, uint32_t type
                      const unsigned char *bytes, size_t size) {
     struct peer *peer = owner;
     cv_pid p = (cv_pid)from;
+    const struct other *other = &peer->other[p];
+    const char *wrong = NULL;
     (void)version;
     if (peer->closing || peer->over) return;
-    if (peer->other[p].cut_off && (type == MESSAGE || type == RECEIVED)) return;
+    bool met = other->channel.incarnation && other->channel.incarnation == other->incarnation;
+    if (!met && type != FRAME_RUN && type != FRAME_HEARTBEAT) return; /* it is of another run */
+    if (other->cut_off && (type == FRAME_MESSAGE || type == FRAME_RECEIVED)) return;
     switch (type) {
-    case MESSAGE: receive_message(peer, p, bytes, size); break;
-    case HEARTBEAT: receive_heartbeat(peer, p, bytes, size); break;
-    case RECEIVED:
+    case FRAME_MESSAGE: receive_message(peer, p, bytes, size); break;
+    case FRAME_HEARTBEAT: receive_heartbeat(peer, p, bytes, size); break;
+    case FRAME_RECEIVED:
         if (size != RECEIVED_SIZE) return warn(peer, p, "it has the wrong size");
         if (get64(bytes) != peer->incarnation) return;
         if (!channel_acknowledge(&peer->other[p].channel, get64(bytes + 8)))
             refuse_acknowledgement(peer, p);
         break;
-    case DONE:
-        if (size != DONE_SIZE) return warn(peer, p, "it has the wrong size");
-        if (get64(bytes) == peer->incarnation) hear_done(peer, p, bytes[8]);
-        break;
-    case CUT_OFF:
+    case FRAME_DONE: wrong = runs_hear_done(peer, p, bytes, size); break;
+    case FRAME_RUN: wrong = runs_hear(peer, p, bytes, size); break;
+    case FRAME_CUT_OFF:
         if (size == 8 && get64(bytes) == peer->incarnation)
             peer_fail(peer, "another peer could not keep what it had for this one, which was away "
                             "for too long");
         break;
-    default: warn(peer, p, "it is of a kind that does not exist");
+    default: wrong = "it is of a kind that does not exist";
     }
+    if (wrong) warn(peer, p, wrong);
 }
 
 /* ---- What the links say ---- */
@@ -281,8 +227,9 @@ static void link_came(void *owner, uint64_t id) {
     other->up = true;
     other->gone = false;
     channel_rewind(&other->channel);
+    runs_introduce(peer, p);
     if (other->cut_off) tell_cut_off(peer, p);
-    tell_one_done(peer, p);
+    runs_tell_done(peer, p);
     pump(peer, p);
     report_received(peer, p);
 }
@@ -292,7 +239,7 @@ static void link_went(void *owner, uint64_t id, enum link_reason reason) {
     struct other *other = &peer->other[id];
     other->up = false;
     other->gone = reason == LINK_REFUSED && !other->here; /* nobody listens there */
-    look_whether_over(peer);
+    runs_look_whether_over(peer);
 }
 
 static void other_came(void *owner, uint64_t id, bool here, uint64_t incarnation) {
@@ -305,7 +252,7 @@ static void other_came(void *owner, uint64_t id, bool here, uint64_t incarnation
     }
     other->here = here;
     if (!here || peer->closing) return;
-    if (incarnation < other->channel.incarnation) {
+    if (incarnation < other->incarnation) {
         logger_warning("a connection of an earlier run of a peer is refused; if that peer was just "
                        "started, the clock of its machine was set back",
                        LOGGER_UINT("peer", id));
@@ -314,11 +261,20 @@ static void other_came(void *owner, uint64_t id, bool here, uint64_t incarnation
         links_set(peer->links, id, peer->group->member[p].host, peer->group->member[p].port);
         return;
     }
-    other->gone = false;
+    other->gone = other->begun = false;
+    other->incarnation = incarnation;
+}
+
+/* Messages pass between two processes that have begun the same run. */
+void channels_meet(struct peer *peer, cv_pid p) {
+    struct other *other = &peer->other[p];
+    uint64_t incarnation = other->incarnation;
+    if (!peer->begun || !other->begun || other->run != peer->run) return;
+    peer->met = true;
     if (!other->channel.incarnation) other->cut_off = false; /* it has missed nothing */
     if (incarnation != other->channel.incarnation) recorder_met(&peer->recorder, p, incarnation);
     if (channel_meet(&other->channel, incarnation)) {
-        logger_info("a peer has restarted", LOGGER_UINT("peer", id));
+        logger_info("a peer has restarted", LOGGER_UINT("peer", p));
         other->cut_off = other->done = other->knows_us_done = false;
         other->awaited = 0;
         if (!other->suspected) { /* else it is trusted again by its heartbeat */
@@ -326,8 +282,19 @@ static void other_came(void *owner, uint64_t id, bool here, uint64_t incarnation
             peer_suspect(peer, p, false);
         }
     }
-    tell_one_done(peer, p);
+    runs_tell_done(peer, p);
     pump(peer, p);
+}
+
+void channels_renew(struct peer *peer) {
+    for (cv_pid p = 1; p <= peer->group->processes; p++) {
+        struct other *other = &peer->other[p];
+        channel_free(&other->channel);
+        other->awaited = 0;
+        other->up = other->cut_off = other->done = other->knows_us_done = other->stays = false;
+    }
+    links_set_incarnation(peer->links, peer->incarnation);
+    links_redial(peer->links);
 }
 
 void peer_part(struct peer *peer, cv_pid p, bool cut) {
@@ -367,6 +334,7 @@ static void pump_all(struct peer *peer) {
 }
 
 static void flush(uv_prepare_t *prepare) {
+    runs_look(prepare->data);
     peer_flush(prepare->data);
     pump_all(prepare->data);
 }
@@ -400,8 +368,9 @@ const char *channels_open(struct peer *peer) {
     int32_t port = group->member[peer->self].port;
     uv_prepare_init(peer->config.loop, &peer->flush);
     uv_timer_init(peer->config.loop, &peer->acknowledge);
-    peer->flush.data = peer->acknowledge.data = peer;
-    peer->handles += 2;
+    uv_timer_init(peer->config.loop, &peer->runs);
+    peer->flush.data = peer->acknowledge.data = peer->runs.data = peer;
+    peer->handles += 3;
     peer->links = links_open(&config);
     const char *problem = links_listen(peer->links, group->member[peer->self].host, &port);
     for (cv_pid p = 1; p <= group->processes && !problem; p++)

@@ -121,6 +121,7 @@ static bool read_others(const struct peer *peer, struct other *other, const unsi
         if (!left--) return false;
         other[p].cut_off = *at++;
         if (!channel_read(&other[p].channel, &at, &left)) return false;
+        other[p].incarnation = other[p].channel.incarnation;
     }
     return !left;
 }

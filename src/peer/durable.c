@@ -20,9 +20,10 @@ enum { MAGIC = 0x43565031, SLOTS = 2, SLOT_ALIGN = 4096, OTHER_SIZE_MAX = 1 << 2
 struct slot_head {
     uint32_t magic, checksum; /* of what follows it */
     uint32_t process, size;
-    uint64_t group, sequence, incarnation, condition;
+    uint64_t group, sequence, incarnation;
+    uint32_t condition, run;
 };
-enum condition { RUNS, ENDED /* with its group, for good; the prefix is empty */, SUSPENDED };
+enum condition { RUNS, ENDED /* the run before, for good; the prefix is empty */, SUSPENDED };
 _Static_assert(sizeof(struct slot_head) == 48, "no padding");
 
 static size_t slot_bytes(const struct durable *durable) {
@@ -77,6 +78,7 @@ static bool take_over(struct durable *durable, uint32_t size) {
         if (read_slot(&former, i, slot, &head) && head.sequence >= newest.sequence) newest = head;
     free(slot);
     durable->incarnation = newest.incarnation;
+    durable->run = newest.run;
     return newest.condition == ENDED && ftruncate(durable->fd, 0) == 0;
 }
 
@@ -86,7 +88,7 @@ static enum durable_found read_newest(struct durable *durable, const char *path,
                                       char *error) {
     unsigned char *slot = malloc(slot_bytes(durable));
     bool found = false;
-    uint64_t condition = RUNS;
+    uint32_t condition = RUNS;
     const char *wrong = NULL;
     uint32_t other_size = durable->size;
     cv_assert(slot);
@@ -104,6 +106,7 @@ static enum durable_found read_newest(struct durable *durable, const char *path,
             found = true;
             durable->sequence = head.sequence;
             durable->incarnation = head.incarnation;
+            durable->run = head.run;
             condition = head.condition;
             memcpy(prefix, slot + sizeof head, durable->size);
         }
@@ -153,7 +156,8 @@ static int write_slot(struct durable *durable, const void *prefix, enum conditio
                              .group = durable->group,
                              .sequence = ++durable->sequence,
                              .incarnation = durable->incarnation,
-                             .condition = condition};
+                             .condition = condition,
+                             .run = durable->run};
     size_t size = slot_bytes(durable);
     if (prefix) memcpy(durable->slot + sizeof head, prefix, durable->size);
     memcpy(durable->slot, &head, sizeof head);
@@ -169,7 +173,8 @@ int durable_write(struct durable *durable, const void *prefix) {
     return write_slot(durable, prefix, RUNS);
 }
 
-int durable_end(struct durable *durable) {
+int durable_end(struct durable *durable, uint32_t next_run) {
+    durable->run = next_run;
     if (durable->fd >= 0) memset(durable->slot, 0, slot_bytes(durable));
     return write_slot(durable, NULL, ENDED);
 }

@@ -3,8 +3,8 @@
  *
  * The file has two slots, which are written in turn, each with a sequence number and a checksum: a
  * crash while one is written leaves the other.  In a slot are also the group and the process that
- * it belongs to, and the newest incarnation, so that the next one is a higher number whatever the
- * clock says. */
+ * it belongs to, the newest incarnation, so that the next one is a higher number whatever the clock
+ * says, and the number of the run (peer/runs.c). */
 #ifndef CV_PEER_DURABLE_H
 #define CV_PEER_DURABLE_H
 
@@ -17,6 +17,7 @@ struct durable {
     int fd; /* -1: there is no file, and nothing is kept */
     uint64_t group;
     uint32_t process, size; /* of the prefix, bytes */
+    uint32_t run;
     uint64_t sequence, incarnation;
     unsigned char *slot; /* one, as it is written */
 };
@@ -32,8 +33,9 @@ enum durable_found durable_open(struct durable *durable, const char *path, uint6
                                 char error[DURABLE_ERROR_MAX]);
 /* Writes a prefix (NULL: the last one) and waits for the disk.  0 or an errno. */
 int durable_write(struct durable *durable, const void *prefix);
-/* The group has ended in order: the next run begins anew, as a higher incarnation. */
-int durable_end(struct durable *durable);
+/* The process has ended its run for good; the next one, of that number, begins anew.  Writes the
+ * incarnation as well. */
+int durable_end(struct durable *durable, uint32_t next_run);
 /* The process goes on later from a checkpoint, which has the next sequence number. */
 int durable_suspend(struct durable *durable);
 /* Makes it durable that there is a file of that name: 0, or the error. */

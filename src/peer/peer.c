@@ -55,6 +55,7 @@ void peer_flush_record(struct peer *peer) {
 }
 
 static void take_call(struct peer *peer, uint32_t what) {
+    peer->campaigned |= what == CV_CAMPAIGN;
     if (what == CV_ACQUIRE && peer->phase == OUTSIDE) peer->phase = WAITING;
     if (what == CV_RELEASE && peer->phase == INSIDE) peer->phase = LEAVING;
 }
@@ -62,7 +63,10 @@ static void take_call(struct peer *peer, uint32_t what) {
 /* False: the application does not know of it, and need not. */
 static bool take_tell(struct peer *peer, const struct cv_tell *tell) {
     if (tell->what == CV_ENTERED) peer->phase = INSIDE;
-    if (tell->what == CV_LEFT) peer->phase = OUTSIDE;
+    if (tell->what == CV_LEFT) {
+        peer->phase = OUTSIDE;
+        peer->left_ms = uv_now(peer->config.loop);
+    }
     if (!peer->orphan || (tell->what != CV_ENTERED && tell->what != CV_LEFT)) return true;
     if (tell->what == CV_ENTERED)
         peer_call(peer, CV_RELEASE);
@@ -79,6 +83,11 @@ static bool adopt(struct peer *peer, uint32_t what) {
     return true;
 }
 
+/* Fencing tokens grow from run to run. */
+static uint64_t fencing_token(const struct peer *peer, uint64_t of_algorithm) {
+    return of_algorithm ? (uint64_t)peer->run << PEER_TOKEN_RUN | of_algorithm : 0;
+}
+
 static void apply_tells(struct peer *peer, enum peer_machine m) {
     struct cv_tell tells[CV_TELLS_MAX];
     unsigned count = peer->out.tells;
@@ -91,6 +100,7 @@ static void apply_tells(struct peer *peer, enum peer_machine m) {
             continue;
         }
         if (!take_tell(peer, tell)) continue;
+        if (tell->what == CV_ENTERED) tell->arg = fencing_token(peer, tell->arg);
         if (tell->what == CV_ELECTED && !tell->arg) tell->arg = peer->group->ids[peer->self];
         if (tell->what == CV_FOLLOWS) peer->leader = tell->arg;
         if (tell->what == CV_ELECTED || tell->what == CV_LEADERLESS) peer->leader = 0;
@@ -144,6 +154,7 @@ static void step_to_the_end(struct peer *peer, enum peer_machine m, const struct
 /* What the application asks for meanwhile is done when the step is over. */
 void peer_step(struct peer *peer, enum peer_machine m, const struct cv_event *event) {
     bool outermost = !peer->stepping;
+    cv_assert(peer->begun);
     peer->stepping = true;
     step_to_the_end(peer, m, event);
     if (!outermost) return;
@@ -158,7 +169,7 @@ void peer_step(struct peer *peer, enum peer_machine m, const struct cv_event *ev
 void peer_call(struct peer *peer, uint32_t what) {
     struct cv_event call = {.type = CV_CALL, .arg = what};
     if (peer->over || adopt(peer, what)) return;
-    if (!peer->stepping) return peer_step(peer, ALGORITHM, &call);
+    if (!peer->stepping && peer->begun) return peer_step(peer, ALGORITHM, &call);
     if (peer->call_count && peer->calls[peer->call_count - 1] == what) return; /* the same call */
     cv_assert(peer->call_count < CALLS_MAX);
     peer->calls[peer->call_count++] = what;
@@ -169,7 +180,8 @@ void peer_call(struct peer *peer, uint32_t what) {
 void peer_suspect(struct peer *peer, cv_pid p, bool down) {
     struct other *other = &peer->other[p];
     const struct cv_algorithm *code = peer->group->algorithm;
-    if (!peer->machine[DETECTOR].code || other->suspected == down || peer->over) return;
+    if (!peer->machine[DETECTOR].code || other->suspected == down || peer->over || !peer->begun)
+        return;
     other->suspected = down;
     if (peer->config.suspects) peer->config.suspects(peer->config.owner, p, down);
     if (code->traits & CV_USES_DETECTOR) {
@@ -183,7 +195,7 @@ void peer_suspect(struct peer *peer, cv_pid p, bool down) {
 /* Those after it come first, so that two that end do not give each other the same thing. */
 void peer_hand_on(struct peer *peer) {
     const struct group *group = peer->group;
-    bool can = group->algorithm->traits & CV_HANDS_ON, news = !peer->ending;
+    bool can = group->algorithm->traits & CV_HANDS_ON && peer->begun, news = !peer->ending;
     peer->ending = true;
     for (uint32_t i = 0; can && i + 1 < group->processes && !peer->over; i++) {
         cv_pid p = (peer->self + i) % group->processes + 1;
@@ -199,7 +211,9 @@ void peer_hand_on(struct peer *peer) {
 void peer_done(struct peer *peer, bool stays) {
     peer->done = true;
     peer->stays = stays;
-    channels_tell_done(peer);
+    for (cv_pid p = 1; p <= peer->group->processes; p++)
+        if (p != peer->self) runs_tell_done(peer, p);
+    runs_look_whether_over(peer);
 }
 
 /* ---- Opening ---- */
@@ -248,6 +262,13 @@ int peer_data_open(const char *data, const char *name, int flags) {
 
 enum peer_beginning { FIRST, RESTARTED, RESUMED };
 
+static void take_incarnation(struct peer *peer) {
+    peer->incarnation = wall_clock_us();
+    if (peer->incarnation <= peer->durable.incarnation)
+        peer->incarnation = peer->durable.incarnation + 1;
+    peer->durable.incarnation = peer->incarnation;
+}
+
 /* Opens what it has kept. */
 static int open_data(struct peer *peer, enum peer_beginning *beginning, char *error) {
     const struct peer_config *config = &peer->config;
@@ -265,39 +286,55 @@ static int open_data(struct peer *peer, enum peer_beginning *beginning, char *er
         return -1;
     }
     *beginning = found == DURABLE_NEW ? FIRST : RESTARTED;
+    peer->run = peer->next_run = peer->durable.run;
     if (config->amnesia) memset(machine->state, 0, machine->layout.durable);
     if (found == DURABLE_SUSPENDED && !config->amnesia && checkpoint_read(peer)) {
         *beginning = RESUMED;
         peer->resumed = true;
         peer->incarnation = peer->durable.incarnation;
     } else {
-        peer->incarnation = wall_clock_us();
-        if (peer->incarnation <= peer->durable.incarnation)
-            peer->incarnation = peer->durable.incarnation + 1;
-        peer->durable.incarnation = peer->incarnation;
+        take_incarnation(peer);
     }
     return 0;
 }
 
+/* A run that is not the first waits for all. */
+static bool begins_at_once(const struct peer *peer, enum peer_beginning beginning) {
+    return beginning != FIRST || !peer->run;
+}
+
 /* Writes down that it runs again: the next incarnation is higher, and no checkpoint counts.  Until
  * then a start that fails has changed nothing. */
-static int begin(struct peer *peer, char *error) {
-    int failed = durable_write(&peer->durable, peer->machine[ALGORITHM].state);
+static int begin(struct peer *peer, enum peer_beginning beginning, char *error) {
+    int failed = begins_at_once(peer, beginning)
+                     ? durable_write(&peer->durable, peer->machine[ALGORITHM].state)
+                     : durable_end(&peer->durable, peer->run);
     if (failed) snprintf(error, PEER_ERROR_MAX, "%.200s: %s", peer->config.data, strerror(failed));
     if (!failed && peer->resumed) checkpoint_remove(peer);
     return failed ? -1 : 0;
 }
 
-/* Its record says how it begins. */
 static int open_record(struct peer *peer, enum peer_beginning beginning, char *error) {
     const struct peer_config *config = &peer->config;
-    const struct machine *machine = &peer->machine[ALGORITHM];
     char why[RECORD_ERROR_MAX];
     if (!config->record) return 0;
     if (recorder_open(&peer->recorder, config->record, why) != 0) {
         snprintf(error, PEER_ERROR_MAX, "%s", why);
         return -1;
     }
+    bool follows = peer->recorded && recorder_size(&peer->recorder) == peer->recorded;
+    if (beginning == RESUMED && !follows) {
+        logger_warning("the run is not recorded: it goes on with a state that is in no record",
+                       LOGGER_STRING("file", config->record));
+        recorder_close(&peer->recorder);
+    }
+    return 0;
+}
+
+/* Its record says how it begins. */
+static void begin_record(struct peer *peer, enum peer_beginning beginning) {
+    const struct peer_config *config = &peer->config;
+    const struct machine *machine = &peer->machine[ALGORITHM];
     const struct recorder_run run = {.group = peer->group,
                                      .self = peer->self,
                                      .incarnation = peer->incarnation,
@@ -308,15 +345,24 @@ static int open_record(struct peer *peer, enum peer_beginning beginning, char *e
                                               (config->amnesia ? RECORD_AMNESIA : 0u) |
                                               (config->detector ? RECORD_DETECTOR : 0u),
                                      .prefix =
-                                         hash_long(machine->state, machine->layout.durable, 0)};
-    bool follows = peer->recorded && recorder_size(&peer->recorder) == peer->recorded;
-    if (beginning == RESUMED && !follows) {
-        logger_warning("the run is not recorded: it goes on with a state that is in no record",
-                       LOGGER_STRING("file", config->record));
-        recorder_close(&peer->recorder);
-    }
+                                         hash_long(machine->state, machine->layout.durable, 0),
+                                     .group_run = peer->run};
     recorder_run(&peer->recorder, &run);
-    return 0;
+}
+
+static void start(struct peer *peer, enum peer_beginning beginning) {
+    struct cv_event event = {.type = beginning == RESTARTED ? CV_RESTART : CV_START};
+    begin_record(peer, beginning);
+    peer->begun = true;
+    if (beginning != RESUMED) peer_step(peer, ALGORITHM, &event);
+    event.type = CV_START;
+    if (peer->machine[DETECTOR].code) peer_step(peer, DETECTOR, &event);
+}
+
+void peer_begin_run(struct peer *peer) {
+    int failed = durable_write(&peer->durable, peer->machine[ALGORITHM].state);
+    if (failed) return peer_fail(peer, strerror(failed));
+    start(peer, FIRST);
 }
 
 struct peer *peer_open(const struct peer_config *config, char error[PEER_ERROR_MAX]) {
@@ -340,37 +386,83 @@ struct peer *peer_open(const struct peer_config *config, char error[PEER_ERROR_M
     cv_assert(peer->out.sends && peer->body);
     const char *problem = NULL;
     if (open_data(peer, &beginning, error) != 0 || open_record(peer, beginning, error) != 0 ||
-        (problem = channels_open(peer)) || begin(peer, error) != 0) {
+        (problem = channels_open(peer)) || begin(peer, beginning, error) != 0) {
         if (problem) snprintf(error, PEER_ERROR_MAX, "%s", problem);
         peer_close(peer);
         return NULL;
     }
-    struct cv_event start = {.type = beginning == RESTARTED ? CV_RESTART : CV_START};
-    if (beginning != RESUMED) peer_step(peer, ALGORITHM, &start);
-    start.type = CV_START;
-    if (config->detector) peer_step(peer, DETECTOR, &start);
+    if (begins_at_once(peer, beginning))
+        start(peer, beginning);
+    else
+        runs_watch(peer);
     return peer;
 }
 
 /* ---- Closing ---- */
 
-static void end_record(struct peer *peer) {
-    recorder_end(&peer->recorder, uv_hrtime() / 1000, peer->ended);
+static void end_record(struct peer *peer, bool in_order) {
+    if (peer->begun) recorder_end(&peer->recorder, uv_hrtime() / 1000, in_order);
     peer_flush_record(peer);
 }
 
+static void forget_leader(struct peer *peer) {
+    const struct cv_tell tell = {.what = CV_LEADERLESS};
+    peer->leader = 0;
+    if (peer->group->algorithm->problem == CV_ELECTION)
+        peer->config.told(peer->config.owner, &tell);
+}
+
+/* What the application wants of the run that was left, it wants of the next one. */
+static void keep_wishes(struct peer *peer) {
+    const struct cv_tell left = {.what = CV_LEFT};
+    bool waits = peer->phase == WAITING && !peer->orphan;
+    bool told = peer->phase == LEAVING && !peer->orphan;
+    peer->call_count = 0;
+    peer->phase = OUTSIDE;
+    peer->orphan = false;
+    if (waits) peer_call(peer, CV_ACQUIRE);
+    if (peer->campaigned) peer_call(peer, CV_CAMPAIGN);
+    if (told) peer->config.told(peer->config.owner, &left);
+}
+
+void peer_renew(struct peer *peer) {
+    logger_info("the run of the group is over, and this peer joins the next one",
+                LOGGER_UINT("run", peer->next_run));
+    end_record(peer, peer->phase == OUTSIDE);
+    peer->begun = peer->met = peer->resumed = peer->late = false;
+    peer->run = peer->next_run;
+    take_incarnation(peer);
+    int failed = durable_end(&peer->durable, peer->run);
+    if (failed) return peer_fail(peer, strerror(failed));
+    for (int m = 0; m < MACHINES; m++) {
+        struct machine *machine = &peer->machine[m];
+        for (unsigned t = 0; machine->code && t < machine->code->timers; t++)
+            uv_timer_stop(&machine->timer[t].uv);
+        if (machine->code) memset(machine->state, 0, machine->size);
+    }
+    for (cv_pid p = 1; p <= peer->group->processes; p++) {
+        if (peer->other[p].suspected && peer->config.suspects)
+            peer->config.suspects(peer->config.owner, p, false);
+        peer->other[p].suspected = false;
+    }
+    channels_renew(peer);
+    forget_leader(peer);
+    keep_wishes(peer);
+    runs_watch(peer);
+}
+
 void peer_abandon(struct peer *peer) {
+    if (!peer->begun) peer->call_count = 0;
     if (peer->over || peer->phase == OUTSIDE) return;
     peer->orphan = true;
     if (peer->phase == INSIDE) peer_call(peer, CV_RELEASE);
 }
 
-/* Not one that was done, and would not be any more: the others know that of this incarnation. */
 int peer_suspend(struct peer *peer) {
-    bool can = peer->machine[ALGORITHM].layout.patient && !peer->over &&
-               (!peer->done || peer->stays) && peer->phase <= WAITING;
+    bool can = peer->machine[ALGORITHM].layout.patient && !peer->over && peer->begun &&
+               peer->phase <= WAITING;
     if (!can) return 0;
-    end_record(peer);
+    end_record(peer, false);
     peer->suspended = true;
     int failed = checkpoint_write(peer);
     if (!failed) failed = durable_suspend(&peer->durable);
@@ -398,7 +490,7 @@ static void closed(uv_handle_t *handle) {
 }
 
 void peer_close(struct peer *peer) {
-    if (!peer->suspended) end_record(peer);
+    if (!peer->suspended) end_record(peer, peer->ended);
     peer->closing = peer->over = true;
     bool networked = peer->links != NULL;
     channels_close(peer);
@@ -410,6 +502,7 @@ void peer_close(struct peer *peer) {
     if (networked) {
         uv_close((uv_handle_t *)&peer->flush, closed);
         uv_close((uv_handle_t *)&peer->acknowledge, closed);
+        uv_close((uv_handle_t *)&peer->runs, closed);
     } else if (!peer->handles) {
         free_all(peer);
     }

@@ -14,6 +14,7 @@
 struct tls;
 
 enum { PEER_ERROR_MAX = 640 };
+enum { PEER_TOKEN_RUN = 40 }; /* the bit of a fencing token from which the run's number is */
 
 struct peer_config {
     uv_loop_t *loop; /* of net_open */

@@ -85,7 +85,8 @@ void recorder_run(struct recorder *recorder, const struct recorder_run *run) {
     put64(at + 10, run->incarnation);
     put64(at + 18, run->wall_us);
     put64(at + 26, run->prefix);
-    size_t size_at = (size_t)(at + 34 - recorder->block.at), before = recorder->block.used;
+    put32(at + 34, run->group_run);
+    size_t size_at = (size_t)(at + 38 - recorder->block.at), before = recorder->block.used;
     write_group(&recorder->block, run->group);
     put32(recorder->block.at + size_at, (uint32_t)(recorder->block.used - before));
     recorder->written_us = run->now_us;

@@ -16,17 +16,18 @@
 enum { RECORD_ERROR_MAX = 512 };
 
 enum record_entry {
-    RECORD_RUN = 1, /* a run begins: magic, flags, pid, incarnation, time, prefix, group */
-    RECORD_STEP,    /* event, time since the entry before, hash; what the event brings */
-    RECORD_SENT,    /* to, number: by the step before */
-    RECORD_MET,     /* pid, incarnation: messages to and from it are numbered anew */
-    RECORD_END,     /* whether the group has ended in order; time since the entry before */
+    RECORD_RUN =
+        1,       /* a run begins: magic, flags, pid, incarnation, time, prefix, group_run, group */
+    RECORD_STEP, /* event, time since the entry before, hash; what the event brings */
+    RECORD_SENT, /* to, number: by the step before */
+    RECORD_MET,  /* pid, incarnation: messages to and from it are numbered anew */
+    RECORD_END,  /* whether the group has ended in order; time since the entry before */
 };
 /* Sizes of entries, with the byte that says which it is. */
 enum {
-    RECORD_MAGIC = 0x31525643,
+    RECORD_MAGIC = 0x32525643,
     RECORD_BLOCK_HEAD = 8, /* size and checksum of the block */
-    RECORD_RUN_SIZE = 38,  /* without the group */
+    RECORD_RUN_SIZE = 42,  /* without the group */
     RECORD_STEP_SIZE = 14, /* without what the event brings: */
     RECORD_MESSAGE_SIZE = 18,
     RECORD_ARGUMENT_SIZE = 4,
@@ -67,7 +68,8 @@ struct recorder_run {
     cv_pid self;
     uint64_t incarnation, wall_us, now_us;
     unsigned flags;
-    uint64_t prefix; /* the hash of the durable prefix with which it begins */
+    uint64_t prefix;    /* the hash of the durable prefix with which it begins */
+    uint32_t group_run; /* which of the group's it belongs to, see peer/runs.c */
 };
 void recorder_run(struct recorder *recorder, const struct recorder_run *run);
 /* `number` is that of the message, if the event is one. */
@@ -106,6 +108,7 @@ struct record_run {
     uint64_t ended_us;
     uint64_t resumed_us; /* the last time; 0: never */
     unsigned flags;
+    uint32_t group_run;
     bool ended, in_order;
     size_t torn; /* bytes at the end that are no whole block */
     struct record_step *step;

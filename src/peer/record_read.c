@@ -94,7 +94,7 @@ static size_t read_run(struct reading *r, const unsigned char *at, size_t left) 
     struct records *records = r->records;
     if (left < RECORD_RUN_SIZE || get32(at + 1) != RECORD_MAGIC)
         return refuse(r, "this is no record of a peer or of a server");
-    size_t size = get32(at + 34);
+    size_t size = get32(at + 38);
     if (left - RECORD_RUN_SIZE < size) return refuse(r, "its group is cut off");
     if (read_group(r, at + RECORD_RUN_SIZE, size) != 0) return 0;
     uint32_t self = get32(at + 6), n = records->group.processes;
@@ -108,7 +108,8 @@ static size_t read_run(struct reading *r, const unsigned char *at, size_t left) 
                                   .flags = at[5],
                                   .incarnation = get64(at + 10),
                                   .began_us = get64(at + 18),
-                                  .prefix = get64(at + 26)};
+                                  .prefix = get64(at + 26),
+                                  .group_run = get32(at + 34)};
     if (!r->run->incarnation || r->run->began_us > (uint64_t)1 << 62)
         return refuse(r, "its beginning makes no sense");
     uint64_t **arrays[] = {&r->met, &r->sent, &r->received, &r->begun};

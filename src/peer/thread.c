@@ -24,6 +24,7 @@ enum {
     WISH_HAND_ON = UINT32_MAX - 5,
     WISH_ABANDON = UINT32_MAX - 6,
 };
+enum { FAREWELL_NS = 2000000000, FAREWELL_STEP_US = 5000 };
 
 struct peer_thread {
     uv_loop_t loop;
@@ -255,8 +256,6 @@ void peer_thread_part(struct peer_thread *t, cv_pid p, bool cut) {
 }
 void peer_thread_done(struct peer_thread *t, bool stays) { wish(t, stays ? WISH_STAY : WISH_DONE); }
 
-void peer_thread_hand_on(struct peer_thread *t) { wish(t, WISH_HAND_ON); }
-
 void peer_thread_abandon(struct peer_thread *t) { wish(t, WISH_ABANDON); }
 
 void peer_thread_look(struct peer_thread *t) { wish(t, WISH_LOOK); }
@@ -269,6 +268,22 @@ void peer_thread_view(struct peer_thread *t, struct peer_view *view) {
     pthread_mutex_lock(&t->mutex);
     while (t->view) pthread_cond_wait(&t->viewed, &t->mutex);
     pthread_mutex_unlock(&t->mutex);
+}
+
+static bool all_have_it(struct peer_thread *t) {
+    struct peer_view view;
+    bool all = true;
+    peer_thread_view(t, &view);
+    for (cv_pid p = 1; p <= GROUP_PROCESSES_MAX; p++) all &= !(view.other[p] & PEER_BEHIND);
+    free(view.state);
+    return all;
+}
+
+void peer_thread_farewell(struct peer_thread *t) {
+    uint64_t until = uv_hrtime() + FAREWELL_NS;
+    do wish(t, WISH_HAND_ON);
+    while (!peer_thread_failure(t) && !all_have_it(t) && uv_hrtime() < until &&
+           usleep(FAREWELL_STEP_US) == 0);
 }
 
 bool peer_thread_next(struct peer_thread *t, struct cv_tell *tell) {

@@ -19,7 +19,6 @@ struct peer_thread *peer_thread_open(const struct peer_config *config,
                                      void (*wake)(void *arg), void *arg,
                                      char error[PEER_ERROR_MAX]);
 void peer_thread_call(struct peer_thread *thread, uint32_t what);
-void peer_thread_hand_on(struct peer_thread *thread);
 void peer_thread_abandon(struct peer_thread *thread);
 /* Cuts the network to another process, or mends it; see peer_part. */
 void peer_thread_part(struct peer_thread *thread, cv_pid p, bool cut);
@@ -36,6 +35,9 @@ bool peer_thread_is_over(struct peer_thread *thread);
 const char *peer_thread_failure(struct peer_thread *thread);
 /* Whether this is called from the thread itself, from `wake`: calls then take effect at once. */
 bool peer_thread_is_own(const struct peer_thread *thread);
+/* It is about to end: the others get what it holds for all and what it has said.  Those that do not
+ * answer are not waited for. */
+void peer_thread_farewell(struct peer_thread *thread);
 /* 0, or why the peer will not go on where it was, though it could have. */
 int peer_thread_close(struct peer_thread *thread);
 

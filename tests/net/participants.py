@@ -289,6 +289,27 @@ def one_that_is_back_is_not_done(directory):
     group.stop()
 
 
+def one_that_is_done_may_be_ended(directory):
+    """A command that has done its work, and serves the others, ends in order: nothing that it has is lost."""
+    for algorithm in ("suzuki-kasami", "raymond", "token-ring", "roucairol-carvalho"):
+        group = Staying(directory, algorithm, start=[2, 3])
+        group.start(1, "lock", "--", "sh", "-c", "touch inside")
+        eventually(lambda: os.path.exists(f"{group.directory}/inside"), "it has been inside")
+        os.unlink(f"{group.directory}/inside")
+        eventually(lambda: "connected with 1 " in group.ask(2, "state")[1], "it serves the others")
+        group.running[1].terminate()
+        assert group.running.pop(1).wait(TIMEOUT_S) == 128 + signal.SIGTERM
+        for number in (3, 2, 1, 3, 2) if algorithm == "suzuki-kasami" else (1, 3, 2):
+            if number == 1:
+                group.start(1, "serve")
+                continue
+            done = group.ask(number, "lock", "-w", f"{TIMEOUT_S // 2}s", "--", "true")
+            assert done[0] == 0, (algorithm, number, done)
+        group.stop()
+        report = judged(group)
+        assert report["verdicts"]["exclusion"] == "held" and report["entries"] in (3, 5) and not report["restarts"], report
+
+
 def old_data_is_noticed(directory):
     """Data that was put back from a copy would promise again what was used since."""
     group = Staying(directory, "ricart-agrawala")
@@ -518,6 +539,6 @@ if __name__ == "__main__":
     main([*(tests_of("Locks", one_lock_asked_for, STUCK_BY_DESIGN + IN_TIME_ONLY) if LONG else ()),
           *(tests_of("Elections", one_election_asked_for, NO_IDS) if LONG else ()),
           commands_come_and_go, nobody_enters_beside_what_is_left, participants_end, what_is_held_is_handed_on,
-          groups_go_on, nothing_is_lost_in_order, one_that_is_back_is_not_done, old_data_is_noticed,
+          groups_go_on, nothing_is_lost_in_order, one_that_is_back_is_not_done, one_that_is_done_may_be_ended, old_data_is_noticed,
           states_are_shown, leaders_are_asked_for, nobody_waits_for_who_reads, hooks_take_turns,
           what_waits_for_a_peer_reaches_it, wrong_requests, sockets_of_others_stay])

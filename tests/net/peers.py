@@ -427,6 +427,7 @@ def again_and_again(directory):
                     group.start(number, "lock", "--", "./body")
             group.wait()
             assert counted(group) == 3 * turn, f"{name}: {counted(group)} after run {turn}"
+        excluded(group, 6)
     group = Group(f"{directory}/status", "lamport", 3)
     counting(group)
     codes = {1: 255, 2: 0, 3: 137}

@@ -508,7 +508,7 @@ static void after_an_end_in_order_it_begins_anew(void **state) {
     open_file(&durable, place->path, 1, 2, &read);
     durable.incarnation = 41;
     assert_int_equal(durable_write(&durable, &prefix), 0);
-    assert_int_equal(durable_end(&durable), 0);
+    assert_int_equal(durable_end(&durable, 1), 0);
     durable_close(&durable);
     assert_int_equal(open_file(&durable, place->path, 1, 2, &read), DURABLE_NEW);
     assert_int_equal(read, 0);
@@ -528,7 +528,7 @@ static void a_file_of_others_that_has_ended_is_taken_over(void **state) {
         durable.incarnation = 41;
         assert_int_equal(durable_write(&durable, &prefix), 0);
         assert_int_equal(durable_write(&durable, &prefix), 0);
-        assert_int_equal(durable_end(&durable), 0);
+        assert_int_equal(durable_end(&durable, 1), 0);
         durable_close(&durable);
         if (ends) break;
         assert_int_equal(open_file(&durable, place->path, 2, 2, &read), DURABLE_NEW);
@@ -550,7 +550,7 @@ static void a_file_of_others_that_has_ended_is_taken_over(void **state) {
     assert_int_equal(open_file(&durable, place->path, 2, 2, &read), DURABLE_FAILED);
     assert_int_equal(durable_open(&durable, place->path, 3, 2, longer, sizeof longer, error),
                      DURABLE_FOUND);
-    assert_int_equal(durable_end(&durable), 0);
+    assert_int_equal(durable_end(&durable, 1), 0);
     durable_close(&durable);
     assert_int_equal(open_file(&durable, place->path, 2, 2, &read), DURABLE_NEW);
     durable_close(&durable);

@@ -26,11 +26,13 @@ struct place {
     struct peer *peer[PEERS + 1]; /* by pid; NULL: it does not run */
     const char *record;           /* of those that are started from now on; NULL: none */
     unsigned entered, left;       /* what applications were told */
+    uint64_t token;               /* of the last that entered */
 };
 
 static void told(void *owner, const struct cv_tell *tell) {
     struct place *place = owner;
     place->entered += tell->what == CV_ENTERED;
+    if (tell->what == CV_ENTERED) place->token = tell->arg;
     place->left += tell->what == CV_LEFT;
 }
 
@@ -204,6 +206,102 @@ static void who_is_back_is_not_done(void **state) {
     RUN_UNTIL(one->over && other->over && back->over);
 }
 
+/* ---- The next run ---- */
+
+static void run_a_while(struct place *place) {
+    for (int i = 0; i < 100; i++) {
+        uv_run(&place->loop, UV_RUN_NOWAIT);
+        usleep(1000);
+    }
+}
+
+static bool are_connected(const struct peer *a, const struct peer *b) {
+    return a->other[b->self].up && b->other[a->self].up &&
+           a->other[b->self].incarnation == b->incarnation &&
+           b->other[a->self].incarnation == a->incarnation;
+}
+
+/* The others end while the third, which was done, is back and not done any more: it is
+ * inside, or waits. */
+static void end_without_the_third(struct place *place, bool waits) {
+    form(place, "suzuki-kasami");
+    struct peer *one = start(place, 1), *two = start(place, 2), *three = start(place, 3);
+    peer_call(two, CV_ACQUIRE);
+    RUN_UNTIL(two->phase == INSIDE);
+    peer_done(one, false);
+    peer_done(three, false);
+    RUN_UNTIL(one->other[3].done && one->other[3].knows_us_done);
+    peer_part(one, 3, true);
+    stop(place, 3);
+    RUN_UNTIL(!two->other[3].up && two->other[3].gone);
+    if (waits) peer_part(two, 3, true);
+    three = start(place, 3);
+    peer_call(three, CV_ACQUIRE);
+    if (!waits) RUN_UNTIL(three->other[2].channel.acknowledged);
+    peer_call(two, CV_RELEASE);
+    if (!waits) RUN_UNTIL(three->phase == INSIDE);
+    peer_done(two, false);
+    RUN_UNTIL(one->over && two->over);
+    assert_true(one->ended && two->ended);
+    assert_int_equal(three->phase, waits ? WAITING : INSIDE);
+    stop(place, 1);
+    stop(place, 2);
+    RUN_UNTIL(three->other[1].gone && three->other[2].gone);
+    peer_done(start(place, 2), false);
+}
+
+/* Nobody enters in the next run while somebody is inside in this one. */
+static void runs_do_not_overlap(void **state) {
+    struct place *place = *state;
+    end_without_the_third(place, false);
+    struct peer *one = start(place, 1), *three = place->peer[3];
+    uint64_t token = place->token;
+    peer_call(one, CV_ACQUIRE);
+    RUN_UNTIL(are_connected(one, place->peer[3]) && one->other[2].run == 1);
+    run_a_while(place);
+    assert_int_equal(three->phase, INSIDE);
+    assert_false(one->begun);
+    assert_int_equal(place->entered, 2);
+    peer_call(three, CV_RELEASE);
+    peer_done(three, false);
+    RUN_UNTIL(three->over);
+    RUN_UNTIL(one->phase == INSIDE);
+    assert_true(place->token > token);
+    assert_int_equal(one->run, 1);
+}
+
+/* Who waits for a lock whose run is over gets it in the next one. */
+static void what_is_wanted_is_wanted_in_the_next_run(void **state) {
+    struct place *place = *state;
+    end_without_the_third(place, true);
+    struct peer *one = start(place, 1), *three = place->peer[3];
+    peer_call(one, CV_ACQUIRE);
+    RUN_UNTIL(one->phase == INSIDE);
+    assert_int_equal(three->phase, WAITING);
+    peer_call(one, CV_RELEASE);
+    RUN_UNTIL(three->phase == INSIDE);
+    assert_int_equal(three->run, 1);
+}
+
+/* A run that has not begun is begun, and not gone on with, by a process that is back. */
+static void a_run_begins_once(void **state) {
+    struct place *place = *state;
+    end_without_the_third(place, false);
+    for (int i = 0; i < 2; i++) {
+        assert_false(start(place, 1)->begun);
+        run_a_while(place);
+        stop(place, 1);
+        run_a_while(place);
+    }
+    struct peer *one = start(place, 1);
+    RUN_UNTIL(are_connected(one, place->peer[3]));
+    peer_call(place->peer[3], CV_RELEASE);
+    peer_done(place->peer[3], false);
+    RUN_UNTIL(one->begun);
+    peer_call(one, CV_ACQUIRE); /* the token is where it is at first */
+    RUN_UNTIL(one->phase == INSIDE);
+}
+
 static bool is_recorded_when_back(struct place *place, const char *record) {
     assert_int_equal(peer_suspend(place->peer[1]), 0);
     stop(place, 1);
@@ -240,6 +338,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(one_wish_serves_for_the_next, begin, end),
         cmocka_unit_test_setup_teardown(what_is_had_is_given_back, begin, end),
         cmocka_unit_test_setup_teardown(who_is_back_is_not_done, begin, end),
+        cmocka_unit_test_setup_teardown(runs_do_not_overlap, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_wanted_is_wanted_in_the_next_run, begin, end),
+        cmocka_unit_test_setup_teardown(a_run_begins_once, begin, end),
         cmocka_unit_test_setup_teardown(no_record_begins_in_the_middle, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

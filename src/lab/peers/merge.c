@@ -182,6 +182,14 @@ static bool is_leave(const struct lane *lane) {
     return event->type == CV_CALL && event->arg == CV_RELEASE;
 }
 
+/* No process takes a step in a run of the group before all others have ended those before it. */
+static bool waits_for_its_run(const struct play *play, const struct lane *lane) {
+    uint32_t group_run = lane->repeat.run->group_run;
+    for (cv_pid p = 1; group_run && p <= play->merge->roster.processes; p++)
+        if (!play->lane[p].over && play->lane[p].repeat.run->group_run < group_run) return true;
+    return false;
+}
+
 /* The process whose turn it is: of those that can go on, the one whose clock says the earliest
  * time.  Those whose message is in no record go on when nobody else can. */
 static cv_pid whose_turn(const struct play *play) {
@@ -190,7 +198,8 @@ static cv_pid whose_turn(const struct play *play) {
     uint64_t best_us = 0;
     for (cv_pid p = 1; p <= play->merge->roster.processes; p++) {
         const struct lane *lane = &play->lane[p];
-        if (lane->over || (lane->awaited != NO_MESSAGE && !play->message[lane->awaited].sent))
+        if (lane->over || (lane->awaited != NO_MESSAGE && !play->message[lane->awaited].sent) ||
+            waits_for_its_run(play, lane))
             continue;
         unsigned rank = lane->unsent ? 2 : play->late_leaves && is_leave(lane) ? 1 : 0;
         uint64_t us = time_of(lane);

@@ -10,6 +10,10 @@ void links_set_ensemble(struct links *links, uint64_t ensemble) {
     links->config.ensemble = ensemble;
 }
 
+void links_set_incarnation(struct links *links, uint64_t incarnation) {
+    links->config.incarnation = incarnation;
+}
+
 enum { SILENCE_CHECKS = 5 }; /* in the time after which a link counts as silent */
 
 static void check_silence(uv_timer_t *timer) {

@@ -131,6 +131,8 @@ const char *links_listen(struct links *links, const char *host, int32_t *port);
 const char *links_set(struct links *links, uint64_t id, const char *host, int32_t port);
 /* Servers of another ensemble are refused.  0, here or there: not known yet. */
 void links_set_ensemble(struct links *links, uint64_t ensemble);
+/* For the hellos from now on; links_redial sends them. */
+void links_set_incarnation(struct links *links, uint64_t incarnation);
 /* What links_set would return for an address. */
 const char *links_judge(const struct links *links, const char *host, int32_t port);
 /* Ends the links to and from that server, without a callback.  It may still dial us again. */
