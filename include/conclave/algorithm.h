@@ -262,6 +262,7 @@ enum {
     CV_UNBOUNDED = 64,      /* its state grows without bound even though nobody enters */
     CV_DRAWS = 128,         /* draws lots, and ends with probability 1, not in every run */
     CV_HANDS_ON = 256,      /* at CV_HAND_ON it gives away what the others need of it */
+    CV_NO_WAY_BACK = 512,   /* who has crashed takes part no more */
     CV_FROM_FILE = 32768,   /* set by the program: its effects are checked, step by step */
 };
 

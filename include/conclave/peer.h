@@ -69,8 +69,9 @@ struct cv_peer_options {
     /* Options of the algorithm, "name=value" each, or "name" for one without a value; NULL is the
      * last.  NULL: all have their defaults. */
     const char *const *options;
-    const char *data;         /* the directory of what survives a restart; NULL: conclave-peer-ID */
-    const char *record;       /* a file for `conclave trace`; NULL: none */
+    const char *data;   /* the directory of what survives a restart; NULL: conclave-peer-ID, beside
+                           the   list */
+    const char *record; /* a file for `conclave trace`; NULL: none */
     const char *detector;     /* "fixed:1s", "adaptive:K", "phi:X" or "none"; NULL: the usual one */
     int32_t heartbeat;        /* of the detector, ms.  100 */
     const char *key;          /* file of a secret that all share; NULL: made beside the list, if all

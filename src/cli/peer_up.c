@@ -38,7 +38,7 @@ static const char doc[] =
     "If standard input is not a terminal, commands are read from it, one per line: acquire 1, "
     "release 1, campaign 1, kill 1, stop 1, continue 1, start 1, restart 1, cut 1, cut 1 2, heal "
     "1, "
-    "heal 1 2, heal, status, quit.  If "
+    "heal 1 2, heal, status, quit.  At the end of the input the peers go on until SIGTERM.  If "
     "standard output is not a terminal, a line is printed whenever the state of a peer changes.  "
     "Options after -- are given to every peer.\n\n"
     "Examples:\n"

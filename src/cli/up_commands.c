@@ -90,7 +90,7 @@ static void campaign(struct up *up, struct up_server *s) {
 static void part(struct up *up, struct up_server *s, struct up_server *other, bool cut) {
     char line[32];
     bool *between = &up->parted[s->number - 1][other->number - 1];
-    if (s == other || *between == cut) return;
+    if (s == other || *between == cut) return; /* of all, or of two that are so already */
     *between = up->parted[other->number - 1][s->number - 1] = cut;
     snprintf(line, sizeof line, "%s %d\n", cut ? "cut" : "heal", other->number);
     server_tell(s, line);
@@ -164,7 +164,11 @@ static void act_on_two(struct up *up, const struct command *command, int one, in
     struct up_server *s = find(up, one), *other = s ? find(up, two) : NULL;
     if (!other) return;
     *up->message = 0;
-    command->act_on_two(up, s, other);
+    if (s == other)
+        show_message(up, "%s: there is no network between %s %d and itself", command->name,
+                     up->kind->noun, one);
+    else
+        command->act_on_two(up, s, other);
 }
 
 static void act(struct up *up, const struct command *command, int number) {
@@ -181,7 +185,7 @@ static void act(struct up *up, const struct command *command, int number) {
 
 void command_line(struct up *up, const char *line) {
     char word[16], rest[2];
-    int number, second, parts = sscanf(line, "%15s %d %d %1s", word, &number, &second, rest);
+    int number, second, parts = sscanf(line, "%15s %9d %9d %1s", word, &number, &second, rest);
     if (parts < 1) return;
     if (strcmp(word, "quit") == 0 || strcmp(word, "q") == 0) {
         up->ending = true;

@@ -61,17 +61,25 @@ const char *up_directory(const char *given, char *room, size_t size) {
 
 /* ---- The loop ---- */
 
+static void take_line(struct up *up) {
+    up->input[up->input_used] = 0;
+    up->input_used = 0;
+    command_line(up, up->input);
+}
+
+/* The end of the input ends nothing: a script may have written all that it wants to happen. */
 static void read_input(struct up *up, bool keys, bool *open_) {
     char part[256];
     ssize_t size = read(STDIN_FILENO, part, sizeof part);
-    if (size <= 0) *open_ = false;
+    if (size <= 0) {
+        *open_ = false;
+        take_line(up);
+    }
     for (ssize_t i = 0; i < size; i++) {
         if (keys) {
             command_key(up, part[i]);
         } else if (part[i] == '\n') {
-            up->input[up->input_used] = 0;
-            up->input_used = 0;
-            command_line(up, up->input);
+            take_line(up);
         } else if (up->input_used < sizeof up->input - 1) {
             up->input[up->input_used++] = part[i];
         }
@@ -99,19 +107,28 @@ static bool end_servers(struct up *up, uint64_t now_ms) {
     return !any;
 }
 
+static bool never_served(const struct up_server *s) {
+    return !s->process && !s->served && s->failed;
+}
+
 /* No server ever served, and none will: the options are wrong, or the directory. */
 static bool all_failed(const struct up *up) {
-    for (int i = 0; i < up->count; i++) {
-        const struct up_server *s = &up->server[i];
-        if (s->process || s->served || !s->failed) return false;
-    }
+    for (int i = 0; i < up->count; i++)
+        if (!never_served(&up->server[i])) return false;
     return true;
 }
 
+/* Of the first that could not be started, if there is one.  Returns the exit status. */
 static int print_failure(const struct up *up) {
-    const struct up_server *s = &up->server[0];
-    fprintf(stderr, "conclave: no %s could be started; the log of %s %d:\n", up->kind->noun,
-            up->kind->noun, s->number);
+    const struct up_server *s = up->server, *end = s + up->count;
+    while (s < end && !never_served(s)) s++;
+    if (s == end) return EXIT_OK;
+    if (all_failed(up))
+        fprintf(stderr, "conclave: no %s could be started; the log of %s %d:\n", up->kind->noun,
+                up->kind->noun, s->number);
+    else
+        fprintf(stderr, "conclave: %s %d could not be started; its log:\n", up->kind->noun,
+                s->number);
     size_t first = s->lines < UP_LINES ? 0 : s->lines - UP_LINES;
     for (size_t i = first; i < s->lines; i++) fprintf(stderr, "  %s\n", s->line[i % UP_LINES]);
     return s->failed;
@@ -185,8 +202,8 @@ int up_run(struct up *up) {
     view_close(up);
     if (keys) tcsetattr(STDIN_FILENO, TCSANOW, &before);
     if (!up->keeps) nftw(up->data, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-    int status = all_failed(up) ? print_failure(up) : EXIT_OK;
-    if (!status) up->kind->ended(up);
+    if (!all_failed(up)) up->kind->ended(up);
+    int status = print_failure(up);
     dispose(up);
     close(signals);
     return status;

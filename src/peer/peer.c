@@ -352,6 +352,10 @@ static void begin_record(struct peer *peer, enum peer_beginning beginning) {
 
 static void start(struct peer *peer, enum peer_beginning beginning) {
     struct cv_event event = {.type = beginning == RESTARTED ? CV_RESTART : CV_START};
+    if (beginning == RESTARTED && peer->group->algorithm->traits & CV_NO_WAY_BACK)
+        logger_warning("this peer has crashed, and the algorithm has no way back from that: it "
+                       "takes part again when the group begins anew",
+                       LOGGER_STRING("algorithm", peer->group->algorithm->name));
     begin_record(peer, beginning);
     peer->begun = true;
     if (beginning != RESUMED) peer_step(peer, ALGORITHM, &event);

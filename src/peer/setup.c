@@ -47,7 +47,9 @@ static int choose_credentials(struct peer_setup *setup, char *error) {
     if (access(given->key, F_OK) == 0 || errno != ENOENT) return 0; /* who reads it will see */
     int failed = secret_make(given->key);
     if (!failed || failed == EEXIST) return 0;
-    snprintf(error, PEER_ERROR_MAX, "%.400s: %s", setup->own_key, strerror(failed));
+    snprintf(error, PEER_ERROR_MAX,
+             "no key can be made beside the list (give --key FILE): %.400s: %s", setup->own_key,
+             strerror(failed));
     return SETUP_SYSTEM;
 }
 
@@ -65,8 +67,11 @@ int peer_setup_settle(struct peer_setup *setup, char error[PEER_ERROR_MAX]) {
     if (!setup->detector_given && of_use) peer_setup_detector(setup, "fixed:1s");
     if (config->detector && !of_use)
         return fail(error, code->name, " does not use a failure detector");
-    if (!config->data) {
-        cv_assert(asprintf(&setup->own_data, "conclave-peer-%u", config->self) > 0);
+    if (!config->data) { /* wherever it is started from */
+        const char *slash = strrchr(setup->peers, '/');
+        int above = slash ? (int)(slash - setup->peers) + 1 : 0;
+        cv_assert(asprintf(&setup->own_data, "%.*sconclave-peer-%u", above, setup->peers,
+                           config->self) > 0);
         config->data = setup->own_data;
     }
     return choose_credentials(setup, error);

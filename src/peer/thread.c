@@ -219,7 +219,12 @@ static bool start(struct peer_thread *t, const struct peer_config *config, char 
     own.tls = t->tls;
     own.owner = t;
     own.told = told, own.all_done = all_done, own.failed = failed;
-    uv_async_init(&t->loop, &t->asked, asked);
+    int unasked = uv_async_init(&t->loop, &t->asked, asked);
+    if (unasked) {
+        snprintf(error, PEER_ERROR_MAX, "%s", uv_strerror(unasked));
+        net_shut(&t->loop);
+        return false;
+    }
     t->asked.data = t;
     t->peer = peer_open(&own, error);
     if (t->peer && start_thread(t) == 0) return true;

@@ -436,6 +436,20 @@ def again_and_again(directory):
     assert counted(group) == 3
 
 
+def data_is_beside_the_list(directory):
+    """Wherever a peer is started from, it finds what it has kept."""
+    group = Group(directory, "lamport", 2)
+    elsewhere = f"{group.directory}/elsewhere"
+    os.makedirs(elsewhere)
+    with subprocess.Popen([CONCLAVE, "peer", "--algorithm", "lamport", "--id", "1", "--peers", "../peers.conf", "serve"],
+                          cwd=elsewhere) as peer:
+        try:
+            eventually(lambda: os.path.exists(f"{group.directory}/conclave-peer-1/durable"), "it has data")
+        finally:
+            peer.terminate()
+    assert not os.listdir(elsewhere)
+
+
 def programs(directory):
     """Programs of the library in C and in Python, and a command, are peers of one group."""
     built = os.path.dirname(CONCLAVE)
@@ -541,7 +555,8 @@ def up(directory):
     group.type("status")
     group.sees("peer +port +state", r"3 +\d+ +inside, token 2")
     for nonsense, says in (("transfer 1", "'transfer' is not .*"), ("acquire 5", "there is no peer 5: 1 to 4"),
-                           ("release", "release: which peer.")):
+                           ("release", "release: which peer."), ("kill 99999999999", "kill: which peer."),
+                           ("cut 2 2", "cut: there is no network between peer 2 and itself")):
         group.type(nonsense)
         group.sees(says)
     group.type("release 3")
@@ -558,8 +573,21 @@ def up(directory):
 def up_ends_at_once(directory):
     """Peers that are told to end before they are there have not crashed."""
     done = subprocess.run([CONCLAVE, "peer", "up", "--algorithm", "lamport", "--processes", "3", "--port", str(free_ports(3))],
-                          cwd=directory, input="quit\n", capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+                          cwd=directory, input="quit", capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     assert done.returncode == 0 and "crashed" not in done.stdout, done
+
+
+def up_says_who_could_not_start(directory):
+    """One of them has the data of somebody else."""
+    here = f"{directory}/kept"
+    os.makedirs(f"{here}/peer2")
+    with open(f"{here}/peer2/durable", "w", encoding="utf-8") as file:
+        file.write("nothing that a peer has written")
+    group = Up(free_ports(3), "--algorithm", "lamport", "--processes", "3", "--data", here, command=("peer", "up"))
+    group.sees("peer 1: idle", "peer 3: idle", "peer 2: failed, status 71")
+    group.type("quit")
+    assert group.process.wait(TIMEOUT_S) == 71
+    group.sees("conclave: peer 2 could not be started; its log:", ".*damaged.*")
 
 
 def up_elects(directory):
@@ -733,7 +761,7 @@ if __name__ == "__main__":
     main([*tests_of("Locks", one_lock, STUCK_BY_DESIGN + IN_TIME_ONLY),
           *tests_of("Elections", one_election, NO_IDS),
           one_of_each, detectors_notice, elections_without_ids, restarted_with_what_it_kept, records_are_replayed,
-          two_inside_are_seen, restarted_in_between, restarted_with_amnesia, again_and_again,
+          two_inside_are_seen, restarted_in_between, restarted_with_amnesia, again_and_again, data_is_beside_the_list,
           # Python has not loaded the sanitizer that the library needs.
           *([] if os.environ.get("SANITIZED") else [programs]), elected_coordinator, many, staying,
-          killed_inside, up, up_ends_at_once, up_elects, up_cuts, up_in_a_terminal, strangers, wrong_use])
+          killed_inside, up, up_ends_at_once, up_says_who_could_not_start, up_elects, up_cuts, up_in_a_terminal, strangers, wrong_use])

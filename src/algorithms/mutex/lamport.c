@@ -116,4 +116,5 @@ CV_ALGORITHM(lamport) = {
     .delay = "2",
     CV_MACHINE,
     .problem = CV_MUTEX,
+    .traits = CV_NO_WAY_BACK,
 };

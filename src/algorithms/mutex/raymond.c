@@ -179,5 +179,5 @@ CV_ALGORITHM(raymond) = {
     .delay = "O(log N)",
     CV_MACHINE,
     .problem = CV_MUTEX,
-    .traits = CV_FENCED | CV_HANDS_ON,
+    .traits = CV_FENCED | CV_HANDS_ON | CV_NO_WAY_BACK,
 };

@@ -151,4 +151,5 @@ CV_ALGORITHM(roucairol_carvalho) = {
     .delay = "0 or 2",
     CV_MACHINE,
     .problem = CV_MUTEX,
+    .traits = CV_NO_WAY_BACK,
 };
