@@ -517,6 +517,21 @@ static void crashed_waiters_are_no_violation(void **state) {
     court_close(&c);
 }
 
+/* A run that is cut short before the crash says so, and the whole run must not deny it. */
+static void a_crash_excuses_no_overtaking_before_it(void **state) {
+    struct court c;
+    (void)state;
+    court_open(&c, 2, (struct mutex_rules){.overtakes_bound = 2, .starved_after = 4});
+    request(&c, 0, 1);
+    for (unsigned i = 1; i <= 3; i++) visit(&c, i, 2);
+    crash(&c, 10, 1);
+    mutex_judge_close(&c.judge, 20, QUIESCENT);
+    assert_violated(&c, BOUNDED_WAIT, 10,
+                    "others entered 3 times while p1 waited, more than the bound of 2");
+    assert_verdict(&c, STARVATION, HELD, "");
+    court_close(&c);
+}
+
 static void a_crash_ends_a_stay_inside(void **state) {
     struct court c;
     (void)state;
@@ -599,6 +614,7 @@ int main(void) {
         cmocka_unit_test(the_first_broken_bound_is_reported),
         cmocka_unit_test(a_crash_ends_a_wait),
         cmocka_unit_test(crashed_waiters_are_no_violation),
+        cmocka_unit_test(a_crash_excuses_no_overtaking_before_it),
         cmocka_unit_test(a_crash_ends_a_stay_inside),
         cmocka_unit_test(the_same_process_may_ask_again_after_a_crash),
         cmocka_unit_test(squares_are_summed_over_the_competitors),

@@ -50,15 +50,9 @@ static void judge_overlap(struct mutex_judge *judge, uint64_t now, cv_pid p) {
     if (!judge->rules.fencing) judge->verdict[EXCLUSION] = judge->belief;
 }
 
-static void judge_wait(struct mutex_judge *judge, uint64_t now, cv_pid p) {
-    const struct mutex_competitor *c = &judge->of[p];
-    uint64_t overtakes = judge->entries - c->entries_before, wait = now - c->requested_us;
+static void judge_overtakes(struct mutex_judge *judge, uint64_t now, cv_pid p) {
+    uint64_t overtakes = judge->entries - judge->of[p].entries_before;
     name_text name;
-    if (wait > judge->wait_us_max) judge->wait_us_max = wait;
-    if (overtakes > judge->overtakes_max) {
-        judge->overtakes_max = overtakes;
-        judge->most_overtaken = p;
-    }
     bool unbounded = judge->rules.overtakes_bound && overtakes > judge->rules.overtakes_bound;
     bool starved = overtakes >= judge->rules.starved_after;
     if (!judge->overtaken && (unbounded || starved)) judge->overtaken = p;
@@ -71,6 +65,17 @@ static void judge_wait(struct mutex_judge *judge, uint64_t now, cv_pid p) {
     for (int i = STARVATION; starved && i <= BOUNDED_WAIT; i++)
         verdict_violated(&judge->verdict[i], now, _("others entered %llu times while %s waited"),
                          (unsigned long long)overtakes, name_of(judge, p, name));
+}
+
+static void judge_wait(struct mutex_judge *judge, uint64_t now, cv_pid p) {
+    const struct mutex_competitor *c = &judge->of[p];
+    uint64_t overtakes = judge->entries - c->entries_before, wait = now - c->requested_us;
+    if (wait > judge->wait_us_max) judge->wait_us_max = wait;
+    if (overtakes > judge->overtakes_max) {
+        judge->overtakes_max = overtakes;
+        judge->most_overtaken = p;
+    }
+    judge_overtakes(judge, now, p);
 }
 
 void mutex_judge_enter(struct mutex_judge *judge, uint64_t now, cv_pid p, uint64_t token) {
@@ -98,8 +103,10 @@ void mutex_judge_leave(struct mutex_judge *judge, uint64_t now, cv_pid p) {
 
 void mutex_judge_crash(struct mutex_judge *judge, uint64_t now, cv_pid p) {
     mutex_judge_leave(judge, now, p);
-    if (judge->of[p].waiting) judge->waiting--;
+    if (!judge->of[p].waiting) return;
+    judge_overtakes(judge, now, p); /* what was too often before the crash was too often */
     judge->of[p].waiting = false;
+    judge->waiting--;
 }
 
 bool mutex_judge_write(struct mutex_judge *judge, uint64_t now, cv_pid p) {
