@@ -134,6 +134,7 @@ static json_t *bounds_json(const struct check_model *model) {
     if (!lock) json_object_set_new(bounds, "initiators", json_integer(model->initiators));
     json_object_set_new(bounds, "crashes", json_integer(model->crashes));
     json_object_set_new(bounds, "amnesia", json_boolean(model->amnesia));
+    json_object_set_new(bounds, "recover", json_boolean(model->recovers));
     json_object_set_new(bounds, "loss", json_integer(model->losses));
     json_object_set_new(bounds, "suspicions",
                         model->detector ? json_integer(model->suspicions) : json_null());

@@ -12,6 +12,7 @@ enum {
     KEY_ENTRIES = KEY_OWN,
     KEY_CRASHES,
     KEY_AMNESIA,
+    KEY_RECOVER,
     KEY_LOSS,
     KEY_FIFO,
     KEY_SUSPICIONS,
@@ -88,6 +89,7 @@ static int parse(int key, char *text, struct argp_state *state) {
     case KEY_ENTRIES: set_bound("entries", text, 1, CHECK_ENTRIES_MAX, &model->entries); break;
     case KEY_CRASHES: set_bound("crashes", text, 0, CHECK_FAULTS_MAX, &model->crashes); break;
     case KEY_AMNESIA: model->amnesia = true; break;
+    case KEY_RECOVER: model->recovers = true; break;
     case KEY_LOSS: set_bound("loss", text, 0, CHECK_FAULTS_MAX, &model->losses); break;
     case KEY_FIFO: model->fifo = true; break;
     case KEY_SUSPICIONS:
@@ -141,9 +143,12 @@ static struct option_table make_options(const struct cv_algorithm *algorithm) {
     static const char *const judging[] = {"fencing", "wait-bound", "starved-after"};
     static const struct argp_option bounds[] = {
         {"entries", KEY_ENTRIES, "K", 0, "entries of each process (1)", BOUNDS},
-        {"crashes", KEY_CRASHES, "K", 0, "crashes in total; a crashed process may recover", BOUNDS},
+        {"crashes", KEY_CRASHES, "K", 0,
+         "crashes in total; what a crashed process has sent may be lost, and it may recover",
+         BOUNDS},
         {"amnesia", KEY_AMNESIA, 0, 0, "a crashed process recovers without its durable state",
          BOUNDS},
+        {"recover", KEY_RECOVER, 0, 0, "crashed processes recover at some time", BOUNDS},
         {"loss", KEY_LOSS, "K", 0, "messages that are lost, in total", BOUNDS},
         {"suspicions", KEY_SUSPICIONS, "K", 0,
          "run a failure detector, which reports every crash and is wrong K times", BOUNDS},
@@ -224,6 +229,7 @@ static void refuse_nonsense(const struct check_request *request) {
     if (lock && model->detector && !(model->algorithm->traits & CV_USES_DETECTOR))
         usage_error("suspicions: %s does not use a failure detector", model->algorithm->name);
     if (model->amnesia && !model->crashes) usage_error("amnesia: goes with --crashes");
+    if (model->recovers && !model->crashes) usage_error("recover: goes with --crashes");
     const struct check_search *search = &request->search;
     if (request->walk && (search->symmetry || search->order || search->compact))
         usage_error("walk: goes step by step, not with --reduce or --compact");

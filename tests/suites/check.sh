@@ -103,6 +103,7 @@ roucairol-carvalho --entries 2
 maekawa
 maekawa --plain
 maekawa --processes 2 --entries 2
+maekawa --processes 2 --crashes 1 --recover
 suzuki-kasami
 suzuki-kasami --loss 1
 raymond --processes 4
@@ -219,6 +220,14 @@ done
 check "exclusion is violated: lamport without order" violated exclusion lamport --processes 3
 check "maekawa without its deadlock messages deadlocks" violated deadlock maekawa --plain
 check "... and with them it does not" holds deadlock maekawa --entries 2
+# A crash may lose what the process has sent and what has not arrived, such as an answer that it has saved.
+for arguments in "maekawa --processes 2 --entries 2" "maekawa --fifo --reduce order" "ricart-agrawala-majority --processes 2" \
+    "ricart-agrawala --processes 2 --entries 2" "central-elected --processes 2 --suspicions 0" \
+    "tree-lock --processes 2 --fifo" "tree-lock-queue --processes 2 --fifo"; do
+    check "a crash that is over blocks nobody: $arguments" holds deadlock $arguments --crashes 1 --recover
+done
+check "... but one that is not does" violated deadlock maekawa --processes 2 --crashes 1
+check "... and central loses what it was asked" violated deadlock central --processes 2 --crashes 1 --recover --fifo
 check "quorum with amnesia, violated in the shortest way" json '
     .verdicts.exclusion == "violated" and .counterexample.steps == 12' \
     c check quorum --processes 2 --crashes 1 --amnesia --timeouts 1 --property exclusion --json
@@ -255,7 +264,9 @@ check "... but of three not, when one is back before the lists are" violated uni
     ring-coordinator --crashes 1 --suspicions 0 --fifo
 check "chang-roberts elects through a crash, and all follow one" holds agreement \
     chang-roberts --initiators 1 --crashes 1 --suspicions 0 --fifo
-check "... and so does ring-list" holds liveness ring-list --initiators 1 --crashes 1 --suspicions 0 --fifo
+check "... and so does ring-list" holds liveness ring-list --initiators 2 --crashes 1 --suspicions 0 --fifo --reduce order
+check "... unless only one wants it, and dies before anybody hears of it" json '.verdicts.liveness == "violated" and
+    .counterexample.steps == 5' c check ring-list --initiators 1 --crashes 1 --suspicions 0 --fifo --property liveness --json
 for arguments in "--timeouts 2 --crashes 1" "--timeouts 1 --crashes 1 --loss 1" "--timeouts 2 --late 1 --loss 1 --fifo" \
     "--timeouts 1 --late 1 --crashes 1 --fifo"; do
     check "majority-terms never elects two in a term: $arguments" \
@@ -397,6 +408,7 @@ check "a depth depth first" says "needs breadth-first search" 2 c check central 
 check "unbounded timers need a bound" says "--timeouts K" 2 c check majority-terms
 check "tokens without end need a bound" says "with --depth D" 2 c check token-ring --repair --fencing --suspicions 1
 check "unbounded rounds need a bound" says "with --depth D" 2 c check itai-rodeh
+check "who does not crash does not recover" says "recover: goes with --crashes" 2 c check central --recover
 check "no entries" says "entries: '0' is not a whole number from 1" 2 c check central --entries 0
 check "entries of an election" says "not for bully" 2 c check bully --entries 2
 check "initiators of a lock" says "not for central" 2 c check central --initiators 2

@@ -38,5 +38,5 @@ if [ -z "${SANITIZED:-}" ]; then
     check "every order of three elections" every_order "complete 606590" --fifo --initiators 3
     check "every order of three elections, from two conflicting logs" every_order "complete 575062" --fifo --initiators 3 --logs 120
     check "every order of two, if any message may overtake any other" every_order "complete 1941574" --initiators 2 --logs 120
-    check "every order of the first 12 steps of two elections and a crash" every_order "depth 630146" --initiators 2 --crashes 1 --depth 12
+    check "every order of the first 12 steps of two elections and a crash" every_order "depth 794813" --initiators 2 --crashes 1 --depth 12
 fi

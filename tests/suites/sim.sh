@@ -70,6 +70,8 @@ check "a crash blocks central" violated sim central --crash-rate 1/s --entries 1
 check "durable quorums survive crashes" "$CONCLAVE" sim quorum --crash-rate 1/s --recover --runs 2000
 check "durable votes survive crashes" exits 0 "$CONCLAVE" sim voting --crash-rate 1/s --recover \
     --runs 1000 --starved-after 100000
+check "a vote that was lost in a crash is given again" exits 0 "$CONCLAVE" sim maekawa --processes 5 --think 0 \
+    --crash-rate 2/s --recover --recover-after exponential:5ms --delay exponential:2ms --runs 1000
 check "the ring repairs itself after crashes" "$CONCLAVE" sim token-ring --repair --detector 20ms \
     --crash-rate 2/s --recover --recover-after 10ms --delay uniform:0.2ms,6ms --runs 3000
 check "fencing contains a wrong suspicion" "$CONCLAVE" sim token-ring --repair --detector 20ms \

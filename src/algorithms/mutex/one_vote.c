@@ -30,8 +30,9 @@
  * What breaks it: a crash blocks those that need the vote of the dead process, until it comes back.
  * With a majority it blocks nobody, as long as fewer than half are dead and none of them had asked.
  * The vote and the last request are the durable prefix.  A process that comes back releases what
- * it asked for and says BACK, and those that wait for its vote ask again.  With amnesia it votes
- * twice, and two may be inside. */
+ * it asked for and says BACK, and those that wait for its vote ask again.  One of them may have it
+ * already, because the GRANT was lost in the crash; it gets the same vote again.  With amnesia the
+ * process votes twice, and two may be inside. */
 #include "algorithms/mutex/mutex.h"
 #include "algorithms/mutex/quorum_sets.h"
 
@@ -152,7 +153,12 @@ static void on_request(struct state *s, const struct cv_env *env, cv_pid p, uint
                        struct cv_out *out) {
     struct row *row = row_of(s, p);
     if (number <= row->number) return; /* a duplicate, or released already */
-    if (s->holder == p && number <= s->voted) return;
+    if (s->holder == p && number < s->voted) return;
+    if (s->holder == p && number == s->voted) { /* the vote was saved, and lost in my crash */
+        row->number = number;
+        send_or_handle(s, env, p, GRANT, number, s->serial, out);
+        return;
+    }
     if (s->clock < number) s->clock = number;
     if (s->holder == p) s->holder = CV_NOBODY; /* its RELEASE is on the way, or was lost */
     if (cv_queued(&s->queue, links(s), p)) cv_queue_remove(&s->queue, links(s), p);

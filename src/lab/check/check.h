@@ -7,7 +7,9 @@
  *     inside leaves at some time.
  *   - Timers are longer than anything else: they fire when nothing else is under way.  `late` of
  *     them may fire although something is; `timeouts` bounds all firings.
- *   - Up to `crashes` processes crash, at any time, and may come back.  `losses` messages are lost.
+ *   - Up to `crashes` processes crash, at any time, and may come back; with `recovers` they do.
+ *     What a process has sent, and what has not arrived when it crashes, may be lost with it.
+ *   - `losses` messages are lost.
  *   - With `detector` every crash and every recovery is reported to every process at some time, and
  *     `suspicions` times a process is suspected wrongly.
  *   - All answers to a nondeterministic choice are tried. */
@@ -29,7 +31,7 @@ struct check_model {
     uint8_t crashes, losses, suspicions, late;
     uint8_t timeouts;   /* CHECK_FOREVER */
     uint8_t initiators; /* of an election: any processes, up to this many */
-    bool amnesia, fifo, detector, fencing;
+    bool amnesia, recovers, fifo, detector, fencing;
     /* More entries of others than this, during one wait whose request has arrived, are no bounded
      * wait, and as many as that are starvation; 0: no bound. */
     uint32_t wait_bound, starved_after;

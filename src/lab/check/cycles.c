@@ -2,9 +2,10 @@
  * enabled all the time is postponed for ever (weak fairness).
  *
  * The obligations: every message in flight arrives, every notice of the detector is heard, a
- * process that is inside leaves, and a timer that is set and left alone fires, where timers fire at
- * all.  A strongly connected component is fair when each obligation is fulfilled or not enabled
- * somewhere in it; then a tour of the component is a fair run in which a process waits for ever. */
+ * process that is inside leaves, one that is down comes back where the model says so, and a timer
+ * that is set and left alone fires, where timers fire at all.  A strongly connected component is
+ * fair when each obligation is fulfilled or not enabled somewhere in it; then a tour of the
+ * component is a fair run in which a process waits for ever. */
 #include "base/grow.h"
 #include "lab/check/component.h"
 #include "lab/check/path.h"
@@ -130,6 +131,13 @@ static bool may_rest(const struct components *c, uint32_t node) {
     return flags & (NODE_QUIESCENT | NODE_SETTLES);
 }
 
+/* Crashes are counted, so who is down in a state of a cycle is down in all of them. */
+static bool somebody_is_down(const struct explorer *e, const uint32_t *nodes) {
+    for (uint32_t p = 0; p < e->model->processes; p++)
+        if (node_flags(&e->system, nodes[p]) & NODE_DOWN) return true;
+    return false;
+}
+
 static bool is_fair(struct waiting *w, struct components *c, const struct component *component) {
     const struct explorer *e = &c->search->explorer;
     uint32_t n = e->model->processes, armed = 0;
@@ -138,6 +146,7 @@ static bool is_fair(struct waiting *w, struct components *c, const struct compon
     w->fires = false;
     for (size_t i = 0; i < component->count; i++) {
         components_expand(c, component->states[i]);
+        if (i == 0 && e->model->recovers && somebody_is_down(e, c->worker.here.at[0])) return false;
         if (i == 0) list_obligations(w, c, c->worker.here.at[0]);
         tick_state(w, c, c->worker.here.at[0]);
         quiescent &= c->worker.quiescent;

@@ -57,6 +57,7 @@ static bool pay(const struct worker *worker, uint32_t process, const struct outc
     if (outcome->flags & OUT_SETTLES) return worker->settles == process + 1;
     if (outcome->flags & OUT_WRONG && flags_of(worker, outcome->peer - 1u) & NODE_DOWN)
         return false;
+    if (outcome->flags & OUT_UNSENT) return flags_of(worker, outcome->peer - 1u) & NODE_DOWN;
     if (!outcome->budget) return true;
     if (!budget_left(*word, outcome->budget)) return false;
     bool forever =
@@ -221,6 +222,7 @@ void worker_expand(struct worker *worker) {
     for (uint32_t p = 0; p < n; p++) expand_process(worker, p, outcomes[p]);
     bool timers = e->model->algorithm->timers;
     worker->final = timers ? settled && !(all & NODE_ARMED) : settles;
+    if (e->model->recovers && all & NODE_DOWN) worker->final = false;
     if (worker->final) worker->broken = worker_judge_end(worker) & e->judged;
 }
 

@@ -131,14 +131,29 @@ static void notice(struct scene *scene, uint32_t at) {
     hear(scene->system, &trial, copy_local(scene), down, message.from);
 }
 
-/* A message that vanishes without a step: the network loses it, or its receiver is down. */
-static void vanish(struct scene *scene, uint32_t at, enum check_move_type type) {
+/* A message that vanishes without a step: the network loses it, its sender had not got rid of it
+ * when it crashed, or its receiver is down. */
+static void vanish(struct scene *scene, uint32_t at, enum check_move_type type, uint16_t flags,
+                   enum budget budget) {
     struct message message = message_head(scene->system, scene->inbox[at]);
     struct trial trial = trial_of(scene, type, message.from);
     take(scene, &trial, at);
-    trial.outcome.flags = type == MOVE_LOSE ? OUT_BESIDE : OUT_INVISIBLE;
-    trial.outcome.budget = type == MOVE_LOSE ? FOR_LOSS : NO_BUDGET;
+    trial.outcome.flags = flags;
+    trial.outcome.budget = (uint8_t)budget;
     draft_end(scene->system, &trial, scene->local);
+}
+
+/* What a process has sent, and what has not arrived when it crashes, may never have left it.  Of a
+ * queue the newest is lost first, until the process is back. */
+static bool may_be_unsent(struct scene *scene, uint32_t at) {
+    const struct check_model *model = scene->system->model;
+    cv_pid from = message_head(scene->system, scene->inbox[at]).from;
+    if (!model->crashes) return false;
+    for (uint32_t i = at + 1; i < scene->count && model->fifo; i++) {
+        struct message after = message_head(scene->system, scene->inbox[i]);
+        if (after.from == from && after.kind < KIND_DOWN) return false;
+    }
+    return true;
 }
 
 /* Whether something of the same sender or subject has to come before it: an older notice, and in a
@@ -160,12 +175,14 @@ static void try_inbox(struct scene *scene) {
     for (uint32_t i = 0; i < scene->count; i++) {
         bool alike = i && scene->inbox[i] == scene->inbox[i - 1];
         bool about = message_head(scene->system, scene->inbox[i]).kind >= KIND_DOWN;
-        if (!about && model->losses && !alike) vanish(scene, i, MOVE_LOSE);
+        if (!about && model->losses && !alike) vanish(scene, i, MOVE_LOSE, OUT_BESIDE, FOR_LOSS);
+        if (!about && may_be_unsent(scene, i) && (model->fifo || !alike))
+            vanish(scene, i, MOVE_LOSE, OUT_BESIDE | OUT_UNSENT, NO_BUDGET);
         if (is_behind(scene, i) || (alike && !about)) continue;
         if (about)
             notice(scene, i);
         else if (scene->flags & NODE_DOWN)
-            vanish(scene, i, MOVE_MISS);
+            vanish(scene, i, MOVE_MISS, OUT_INVISIBLE, NO_BUDGET);
         else
             receive(scene, i);
     }

@@ -102,6 +102,7 @@ enum { /* flags of an outcome: what concerns other processes */
        OUT_SUPERSEDED = 2048,   /* it writes although a process that entered later has written */
        OUT_TIMER_CHANGED = 4096, /* it sets or cancels a timer */
        OUT_LOG_CHANGED = 8192,   /* of a process that replicates a log */
+       OUT_UNSENT = 16384,       /* a message is lost with its sender `peer`, which must be down */
 };
 
 struct outcome {

@@ -146,6 +146,7 @@ static void crash(struct sim *sim, cv_pid p) {
     sim->load->crashed(sim, p);
     unpark(sim, p); /* what it had not received is lost */
     process->incarnation++;
+    process->unsent &= (uint8_t) ~(1u << process->incarnation % 8);
     if (sim->service) sim->service[p].free_us = 0;
     sim->result.crashes++;
     if (sim->machine[DETECTOR].code) detector_judge_crash(&sim->detectors, sim_now(sim), p);
@@ -201,11 +202,19 @@ static void resume(struct sim *sim, cv_pid p) {
 
 /* ---- Events and actions ---- */
 
+/* What a process has sent may never have left it: half of the crashes that are drawn lose what has
+ * not arrived.  Those of a schedule lose what the schedule says. */
+static void lose_unsent(struct sim *sim, cv_pid p) {
+    struct sim_process *process = &sim->process[p];
+    if (rng_next(&sim->rng) & 1) process->unsent |= (uint8_t)(1u << (process->incarnation - 1) % 8);
+}
+
 static void crash_some(struct sim *sim) {
     const struct sim_config *config = sim->config;
     cv_pid p = anyone(sim);
     if (!sim->process[p].crashed) {
         crash(sim, p);
+        lose_unsent(sim, p);
         if (config->recover) {
             uint64_t after = distribution_draw(&config->recover_after, &sim->rng);
             come_back(sim, p, EV_RECOVER, after, config->amnesia);

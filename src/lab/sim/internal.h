@@ -30,6 +30,7 @@ enum {
     EVENT_OF_DETECTOR = 4, /* for the failure detector of the process, not its algorithm */
     EVENT_ARMED = 8,       /* a timer outside the wheel, until the schedule lets it fire */
     EVENT_SERVED = 16,     /* a message for which the receiver has had its time */
+    EVENT_SENDER = 32,     /* a message: times the incarnation of its sender, modulo 8 */
 };
 
 struct sim_event {
@@ -62,6 +63,7 @@ struct sim_process {
     uint32_t incarnation;     /* crashes so far */
     bool crashed, paused, suspected;
     uint8_t app;
+    uint8_t unsent; /* bit per incarnation, modulo 8: what it had sent when it crashed is lost */
     struct wheel_list parked; /* events that wait for the end of a pause */
     float clock;              /* the rate of its clock */
 };

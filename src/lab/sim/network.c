@@ -176,6 +176,7 @@ static uint8_t receiving_incarnation(const struct sim *sim, cv_pid p) {
 bool network_loses(const struct sim *sim, const struct sim_event *event) {
     cv_pid p = event->process;
     if (!sim->result.crashes && !sim->side) return false; /* nothing can lose it */
+    if (sim->process[event->from].unsent & 1u << event->flags / EVENT_SENDER) return true;
     if (sim->process[p].crashed || network_cut(sim, event->from, p)) return true;
     return !sim->config->reorder && event->incarnation != receiving_incarnation(sim, p);
 }
@@ -185,6 +186,8 @@ static inline void enqueue(struct sim *sim, cv_pid from, cv_pid to, enum sim_mac
     uint32_t index = sim_schedule(sim, arrives, EV_MESSAGE, to);
     struct sim_event *event = &sim->event[index];
     if (machine == DETECTOR) event->flags |= EVENT_OF_DETECTOR;
+    if (sim->result.crashes)
+        event->flags |= (uint8_t)(sim->process[from].incarnation % 8 * EVENT_SENDER);
     event->from = from;
     event->kind = (uint8_t)send->kind;
     event->incarnation = receiving_incarnation(sim, to);
