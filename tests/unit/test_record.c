@@ -2,6 +2,8 @@
  * a network and without clocks. */
 #include "file_help.h"
 
+#include <dirent.h>
+
 #include "algorithms/catalogue.h"
 #include "base/crc32c.h"
 #include "base/little.h"
@@ -582,6 +584,38 @@ static void what_is_no_record_is_left_alone(void **state) {
     place_close(&place);
 }
 
+/* One that is refused at its beginning teaches the fuzzer nothing. */
+static void seeds_of_the_fuzzer_are_records(void **state) {
+    unsigned char seed[1 << 16];
+    char error[RECORD_ERROR_MAX], path[512];
+    unsigned count = 0;
+    DIR *seeds = opendir("tests/fuzz/corpus/record");
+    (void)state;
+    assert_non_null(seeds);
+    for (struct dirent *entry; (entry = readdir(seeds));) {
+        if (entry->d_name[0] == '.') continue;
+        snprintf(path, sizeof path, "tests/fuzz/corpus/record/%s", entry->d_name);
+        FILE *file = fopen(path, "rb");
+        assert_non_null(file);
+        size_t size = fread(seed, 1, sizeof seed, file), at = 2, length = get16(seed);
+        fclose(file);
+        struct records records = {.find = catalogue_find};
+        for (int i = 0; i < 2; i++, at += length, length = size - at) {
+            assert_true(at + length <= size);
+            unsigned char *bytes = malloc(RECORD_BLOCK_HEAD + length);
+            put32(bytes, (uint32_t)length);
+            put32(bytes + 4, crc32c(0, seed + at, length));
+            memcpy(bytes + RECORD_BLOCK_HEAD, seed + at, length);
+            if (records_parse(&records, path, bytes, RECORD_BLOCK_HEAD + length, error) != 0)
+                fail_msg("%s", error);
+        }
+        records_free(&records);
+        count++;
+    }
+    closedir(seeds);
+    assert_true(count);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_algorithm_is_repeated_and_judged),
@@ -595,6 +629,7 @@ int main(void) {
         cmocka_unit_test(a_torn_end_is_left_out),
         cmocka_unit_test(what_a_short_record_shows_is_not_known),
         cmocka_unit_test(what_is_no_record_is_left_alone),
+        cmocka_unit_test(seeds_of_the_fuzzer_are_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
