@@ -7,11 +7,13 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "peer/durable.h"
+
 int peer_remains_open(struct peer_remains *remains, const char *data, char error[PEER_ERROR_MAX]) {
     remains->running = peer_data_open(data, "running", O_RDWR | O_CREAT);
     remains->shared =
         remains->running < 0 ? -1 : peer_data_open(data, "commands", O_RDWR | O_CREAT);
-    if (remains->shared >= 0 && flock(remains->running, LOCK_EX | LOCK_NB) == 0) return 0;
+    if (remains->shared >= 0 && durable_lock(remains->running)) return 0;
     snprintf(error, PEER_ERROR_MAX, "%.400s: %s", data,
              errno == EWOULDBLOCK ? "another process uses it" : strerror(errno));
     peer_remains_close(remains);

@@ -343,10 +343,8 @@ static int keep(struct keeper *keeper, void *arg) {
         int served = serve(request);
         code = code ? code : served;
     }
-    if (request->interrupted || keeper->asked) {
-        peer_thread_abandon(request->thread);
-        peer_thread_farewell(request->thread);
-    }
+    if (request->interrupted || keeper->asked) peer_thread_abandon(request->thread);
+    if (!keeper->alone) peer_thread_farewell(request->thread);
     peer_thread_close(request->thread);
     lines_close(&errors);
     return code;

@@ -89,8 +89,7 @@ static void read_input(struct up *up, bool keys, bool *open_) {
 static void read_signal(struct up *up, int signals) {
     struct signalfd_siginfo signal;
     while (read(signals, &signal, sizeof signal) == sizeof signal)
-        if (signal.ssi_signo == SIGINT || signal.ssi_signo == SIGTERM || signal.ssi_signo == SIGHUP)
-            up->ending = true;
+        if (signal.ssi_signo != SIGCHLD && signal.ssi_signo != SIGWINCH) up->ending = true;
     for (int i = 0; i < up->count; i++) server_reap(up, &up->server[i]);
 }
 
@@ -164,7 +163,7 @@ static void go_on(struct up *up, int signals, bool keys) {
 /* ---- Beginning and end ---- */
 
 static int take_signals(void) {
-    static const int wanted[] = {SIGINT, SIGTERM, SIGHUP, SIGCHLD, SIGWINCH};
+    static const int wanted[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCHLD, SIGWINCH};
     sigset_t set;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) sigaddset(&set, wanted[i]);

@@ -6,6 +6,8 @@
  *   HEARTBEAT  kind, body: of the failure detector, a datagram: neither kept nor acknowledged
  *   CUT_OFF    messages to this incarnation of the receiver are lost
  * Those of runs are in peer/runs.c. */
+#include <stdio.h>
+
 #include "base/little.h"
 #include "base/logger.h"
 #include "peer/internal.h"
@@ -341,7 +343,7 @@ static void flush(uv_prepare_t *prepare) {
 
 /* ---- Opening and closing ---- */
 
-const char *channels_open(struct peer *peer) {
+int channels_open(struct peer *peer, char error[PEER_ERROR_MAX]) {
     const struct group *group = peer->group;
     /* A whole group that starts on one machine waits for its processors, not for the network. */
     uint32_t wait_ms = group->processes * WAIT_FOR_EACH_MS;
@@ -372,12 +374,17 @@ const char *channels_open(struct peer *peer) {
     peer->flush.data = peer->acknowledge.data = peer->runs.data = peer;
     peer->handles += 3;
     peer->links = links_open(&config);
-    const char *problem = links_listen(peer->links, group->member[peer->self].host, &port);
+    cv_pid of = peer->self;
+    const char *problem = links_listen(peer->links, group->member[of].host, &port);
     for (cv_pid p = 1; p <= group->processes && !problem; p++)
         if (p != peer->self)
-            problem = links_set(peer->links, p, group->member[p].host, group->member[p].port);
-    if (!problem) uv_prepare_start(&peer->flush, flush);
-    return problem;
+            problem = links_set(peer->links, of = p, group->member[p].host, group->member[p].port);
+    if (problem)
+        snprintf(error, PEER_ERROR_MAX, "%.300s:%d: %.300s", group->member[of].host,
+                 group->member[of].port, problem);
+    else
+        uv_prepare_start(&peer->flush, flush);
+    return problem ? -1 : 0;
 }
 
 void channels_close(struct peer *peer) {

@@ -124,6 +124,16 @@ static enum durable_found read_newest(struct durable *durable, const char *path,
                 wrong ? wrong : "it is damaged, so what this process has promised is lost");
 }
 
+bool durable_lock(int fd) {
+    enum { TRIES = 200, STEP_US = 10000 };
+    for (int i = 0; i < TRIES; i++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+        if (errno != EWOULDBLOCK) return false;
+        usleep(STEP_US);
+    }
+    return false;
+}
+
 enum durable_found durable_open(struct durable *durable, const char *path, uint64_t group,
                                 uint32_t process, void *prefix, uint32_t size,
                                 char error[DURABLE_ERROR_MAX]) {
@@ -135,8 +145,7 @@ enum durable_found durable_open(struct durable *durable, const char *path, uint6
     if (durable->fd < 0) return fail(durable, error, path, strerror(errno));
     durable->slot = calloc(1, slot_bytes(durable));
     cv_assert(durable->slot);
-    if (flock(durable->fd, LOCK_EX | LOCK_NB) != 0)
-        return fail(durable, error, path, "another process uses it");
+    if (!durable_lock(durable->fd)) return fail(durable, error, path, "another process uses it");
     if (fstat(durable->fd, &found) != 0) return fail(durable, error, path, strerror(errno));
     if (found.st_size) {
         enum durable_found result = read_newest(durable, path, prefix, error);

@@ -38,6 +38,9 @@ int durable_write(struct durable *durable, const void *prefix);
 int durable_end(struct durable *durable, uint32_t next_run);
 /* The process goes on later from a checkpoint, which has the next sequence number. */
 int durable_suspend(struct durable *durable);
+/* Locks a file for this process alone.  One that was killed may take a moment to go, so that is
+ * waited for, for two seconds.  False: see errno. */
+bool durable_lock(int fd);
 /* Makes it durable that there is a file of that name: 0, or the error. */
 int durable_sync_directory(const char *path);
 void durable_close(struct durable *durable);

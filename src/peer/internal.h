@@ -77,6 +77,8 @@ struct peer {
     bool met;   /* another process in its run */
     bool late;  /* the log has said that its run waits */
     bool campaigned;
+    bool may_end;   /* all are done, and somebody stays; its owner knows */
+    bool stranded;  /* it has crashed, and the algorithm has no way back */
     bool ended;     /* in order: the next run of the group begins anew */
     bool resumed;   /* it goes on where the same incarnation was */
     bool suspended; /* its record has ended */
@@ -100,7 +102,7 @@ void peer_renew(struct peer *peer);
 void peer_flush_record(struct peer *peer);
 
 /* channels.c */
-const char *channels_open(struct peer *peer);
+int channels_open(struct peer *peer, char error[PEER_ERROR_MAX]);
 void channels_send(struct peer *peer, enum peer_machine m, const struct cv_send *send);
 /* Begins a frame; NULL: the link is not up, or has just ended, which is told later. */
 enum peer_frame {

@@ -196,6 +196,7 @@ void peer_suspect(struct peer *peer, cv_pid p, bool down) {
 void peer_hand_on(struct peer *peer) {
     const struct group *group = peer->group;
     bool can = group->algorithm->traits & CV_HANDS_ON && peer->begun, news = !peer->ending;
+    if (peer->over) return;
     peer->ending = true;
     for (uint32_t i = 0; can && i + 1 < group->processes && !peer->over; i++) {
         cv_pid p = (peer->self + i) % group->processes + 1;
@@ -352,9 +353,11 @@ static void begin_record(struct peer *peer, enum peer_beginning beginning) {
 
 static void start(struct peer *peer, enum peer_beginning beginning) {
     struct cv_event event = {.type = beginning == RESTARTED ? CV_RESTART : CV_START};
-    if (beginning == RESTARTED && peer->group->algorithm->traits & CV_NO_WAY_BACK)
+    peer->stranded = beginning == RESTARTED && peer->group->algorithm->traits & CV_NO_WAY_BACK;
+    if (peer->stranded)
         logger_warning("this peer has crashed, and the algorithm has no way back from that: it "
-                       "takes part again when the group begins anew",
+                       "takes part again when the group begins anew; end all of it, and delete the "
+                       "data of all",
                        LOGGER_STRING("algorithm", peer->group->algorithm->name));
     begin_record(peer, beginning);
     peer->begun = true;
@@ -388,10 +391,8 @@ struct peer *peer_open(const struct peer_config *config, char error[PEER_ERROR_M
     uint32_t beat = config->detector ? codec_room(&peer->machine[DETECTOR].codec) : 0;
     peer->body = malloc(body > beat ? body : beat);
     cv_assert(peer->out.sends && peer->body);
-    const char *problem = NULL;
     if (open_data(peer, &beginning, error) != 0 || open_record(peer, beginning, error) != 0 ||
-        (problem = channels_open(peer)) || begin(peer, beginning, error) != 0) {
-        if (problem) snprintf(error, PEER_ERROR_MAX, "%s", problem);
+        channels_open(peer, error) != 0 || begin(peer, beginning, error) != 0) {
         peer_close(peer);
         return NULL;
     }
@@ -464,7 +465,7 @@ void peer_abandon(struct peer *peer) {
 
 int peer_suspend(struct peer *peer) {
     bool can = peer->machine[ALGORITHM].layout.patient && !peer->over && peer->begun &&
-               peer->phase <= WAITING;
+               peer->phase <= WAITING && !peer->stranded;
     if (!can) return 0;
     end_record(peer, false);
     peer->suspended = true;

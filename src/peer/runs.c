@@ -85,18 +85,23 @@ static bool can_tell(const struct peer *peer) {
     return true;
 }
 
+/* The next run of the group begins anew; if that cannot be written down, this was a crash. */
 static void end(struct peer *peer, uint32_t next_run) {
     peer->over = true;
     peer_flush_record(peer);
-    if (next_run) { /* else, or if it fails: as after a crash */
-        peer->ended = durable_end(&peer->durable, next_run) == 0;
-        if (peer->ended) tell_all(peer, next_run, false);
-    }
+    peer->ended = durable_end(&peer->durable, next_run) == 0;
+    if (peer->ended) tell_all(peer, next_run, false);
     links_flush(peer->links);
     peer->config.all_done(peer->config.owner);
 }
 
-/* Unless somebody stays, who remembers us, the next run of the group begins anew. */
+/* Where somebody stays, so does the run: this process may end, and come back to it. */
+static void may_end(struct peer *peer) {
+    if (peer->may_end) return;
+    peer->may_end = true;
+    peer->config.all_done(peer->config.owner);
+}
+
 void runs_look_whether_over(struct peer *peer) {
     bool somebody_stays = false;
     if (!peer->done || peer->over || peer->stays) return;
@@ -104,7 +109,7 @@ void runs_look_whether_over(struct peer *peer) {
         bool waits = !can_tell(peer) && is_recent(peer, peer->since_ms);
         if (ends_with_its_run(peer) && !waits) end(peer, peer->next_run);
     } else if (all_are_done(peer, &somebody_stays)) {
-        end(peer, somebody_stays ? 0 : peer->run + 1);
+        somebody_stays ? may_end(peer) : end(peer, peer->run + 1);
     }
 }
 

@@ -310,6 +310,31 @@ def one_that_is_done_may_be_ended(directory):
         assert report["verdicts"]["exclusion"] == "held" and report["entries"] in (3, 5) and not report["restarts"], report
 
 
+def one_that_ends_where_another_stays_comes_back(directory):
+    """All are done, and somebody stays: the others end, and go on where they were."""
+    for algorithm in ("suzuki-kasami", "raymond", "token-ring", "lamport"):
+        group = Group(directory, algorithm, 3)
+        group.start(1, "serve", options=["--stay"])
+        for _ in range(2):
+            ending = [group.start(number, "lock", "--", "true") for number in (2, 3)]
+            assert [process.wait(TIMEOUT_S) for process in ending] == [0, 0], algorithm
+        group.stop()
+        report = judged(group)
+        assert report["verdicts"]["exclusion"] == "held" and report["entries"] == 4 and not report["restarts"], report
+
+
+def one_that_was_killed_is_waited_for(directory):
+    """Whoever is started in its place does not fail because it has not quite gone."""
+    group = Group(directory, "ricart-agrawala", 2)
+    for _ in range(5):
+        group.start(1, "serve", options=["--stay"])
+        eventually(lambda: os.path.exists(f"{group.directory}/conclave-peer-1/durable"), "it has data")
+        group.running.pop(1).kill()
+    group.start(1, "lock", "--", "true")
+    group.start(2, "lock", "--", "true")
+    group.wait()
+
+
 def old_data_is_noticed(directory):
     """Data that was put back from a copy would promise again what was used since."""
     group = Staying(directory, "ricart-agrawala")
@@ -539,6 +564,7 @@ if __name__ == "__main__":
     main([*(tests_of("Locks", one_lock_asked_for, STUCK_BY_DESIGN + IN_TIME_ONLY) if LONG else ()),
           *(tests_of("Elections", one_election_asked_for, NO_IDS) if LONG else ()),
           commands_come_and_go, nobody_enters_beside_what_is_left, participants_end, what_is_held_is_handed_on,
-          groups_go_on, nothing_is_lost_in_order, one_that_is_back_is_not_done, one_that_is_done_may_be_ended, old_data_is_noticed,
+          groups_go_on, nothing_is_lost_in_order, one_that_is_back_is_not_done, one_that_is_done_may_be_ended,
+          one_that_ends_where_another_stays_comes_back, one_that_was_killed_is_waited_for, old_data_is_noticed,
           states_are_shown, leaders_are_asked_for, nobody_waits_for_who_reads, hooks_take_turns,
           what_waits_for_a_peer_reaches_it, wrong_requests, sockets_of_others_stay])

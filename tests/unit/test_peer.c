@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -501,6 +502,28 @@ static void a_file_of_others_is_refused_with_a_way_out(void **state) {
     assert_non_null(strstr(error, "--data"));
 }
 
+/* Whoever was killed may still have it. */
+static void one_that_is_about_to_go_is_waited_for(void **state) {
+    const struct place *place = *state;
+    struct durable durable;
+    uint64_t prefix = 0;
+    int locked[2];
+    char byte;
+    assert_int_equal(pipe(locked), 0);
+    pid_t other = fork();
+    if (other == 0) {
+        open_file(&durable, place->path, 1, 2, &prefix);
+        if (write(locked[1], "", 1) == 1) usleep(100000);
+        _exit(0);
+    }
+    assert_int_equal(read(locked[0], &byte, 1), 1);
+    assert_int_not_equal(open_file(&durable, place->path, 1, 2, &prefix), DURABLE_FAILED);
+    durable_close(&durable);
+    assert_int_equal(waitpid(other, NULL, 0), other);
+    close(locked[0]);
+    close(locked[1]);
+}
+
 static void after_an_end_in_order_it_begins_anew(void **state) {
     const struct place *place = *state;
     struct durable durable;
@@ -714,6 +737,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_file_of_others_that_has_ended_is_taken_over, make_place,
                                         remove_place),
         cmocka_unit_test_setup_teardown(a_torn_slot_leaves_the_one_before, make_place,
+                                        remove_place),
+        cmocka_unit_test_setup_teardown(one_that_is_about_to_go_is_waited_for, make_place,
                                         remove_place),
         cmocka_unit_test(a_list_is_read),
         cmocka_unit_test(a_wrong_list_is_refused),

@@ -195,8 +195,13 @@ struct link_status link_status(const struct links *links, uint64_t id) {
 const char *link_words(const struct links *links, const char *text, char buffer[LINK_WORDS_MAX]) {
     static const struct {
         const char *here, *there;
-    } words[] = {{"an ensemble", "a group"}, {"ensemble", "group"}, {"server", "peer"},
-                 {"members", "peers"},       {"peer-key", "key"}, /* options */
+    } words[] = {{"correct the address of the one that was dialed",
+                  "give both the same algorithm, options and list of peers"},
+                 {"an ensemble", "a group"},
+                 {"ensemble", "group"},
+                 {"server", "peer"},
+                 {"members", "peers"},
+                 {"peer-key", "key"}, /* options */
                  {"peer-tls-", "tls-"}};
     size_t used = 0;
     if (!links->config.of_group) return text;
