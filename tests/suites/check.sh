@@ -253,6 +253,11 @@ check "... and that was" json '.verdicts.termination == "violated"' \
     c check chang-roberts --processes 3 --initiators 1 --loss 1 --property termination --json
 check "bully with one wrong suspicion elects two" violated uniqueness bully --suspicions 1
 check "bully with right timers does not" holds uniqueness bully
+for arguments in "--suspicions 2 --initiators 1 --fifo" "--suspicions 2" "--crashes 1 --suspicions 0"; do
+    check "... and all follow one in the end: $arguments" holds agreement bully $arguments
+    check "... the right one: $arguments" holds safety bully $arguments
+    check "... and nobody is left without: $arguments" holds liveness bully $arguments
+done
 check "token-ring repairs itself: never two inside, nobody blocked, nobody starved" json '
     ([.verdicts[]] | unique) == ["held"] and .end == "complete"' \
     c check token-ring --repair --crashes 1 --suspicions 0 --fifo --json

@@ -176,6 +176,15 @@ gaps() {
 }
 check "a run's gaps are delays for conclave timeout" gaps
 
+# A leader that was only slow: all come to follow one again, whoever suspected it first.
+for algorithm in bully bully-stable; do
+    for pause in 'p4 pause 150ms' 'p4 pause 60ms' 'p3 pause 150ms'; do
+        check "all follow one leader after a pause: $algorithm, $pause" json '.verdicts | .agreement.held == 1000 and
+            .safety.held == 1000 and .liveness.held == 1000' c sim $algorithm --processes 4 --detector fixed:50ms --heartbeat 5ms \
+            --delay exponential:1ms --at "200ms $pause" --settle 1s --time-limit 20s --runs 1000 --json
+    done
+done
+
 # Never two in a term.
 check "majority-terms under everything" json '.verdicts.uniqueness.violated == 0' \
     c sim majority-terms --runs 300 --crash-rate 0.5/s --recover --recover-after 300ms \

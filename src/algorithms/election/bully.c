@@ -13,15 +13,20 @@
  * one has died. A leader answers ELECTION with COORDINATOR, and sends it to any process that comes
  * back.
  *
+ * A process that was slow, and not dead, may still lead when it is trusted again, and not know who
+ * follows another by now.  So whoever follows a worse one asks it.  COORDINATOR of a process that
+ * is taken for dead is out of date, and so is that of a worse one than the leader that is trusted.
+ *
  * Cost: N-2 messages when the second best finds out and the detector knows that the best is down;
  * O(N^2) when the worst does, for then everyone asks everyone above it.
  *
  * bully-stable adds the standing: how many periods a process has been up without a break.  It
  * counts before the weight, travels on every message, and is nothing after a crash.  Since nobody
  * knows the standing of the others, a candidate asks them all; a leader that is well keeps the
- * lead, whoever asks.  So a process that keeps crashing and coming back follows.  Standings are
- * compared as they were when an election began; else two processes that count at different moments
- * would each find the other one better.
+ * lead, whoever asks.  So a process that keeps crashing and coming back follows.  A leader that
+ * comes to follow another, after a wrong suspicion, asks all: who is asked by its own leader has
+ * none any more.  Standings are compared as they were when an election began; else two processes
+ * that count at different moments would each find the other one better.
  *
  * What breaks it: messages slower than Tt, for then the slow are taken for dead and two lead until
  * one hears of the other; a partition, for then each side has a leader; a crashed process that
@@ -124,6 +129,12 @@ static void start_election(struct state *s, const struct cv_env *env, struct cv_
         announce(s, env, out);
 }
 
+static void give_up_leader(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    if (s->leader) cv_tell(out, CV_LEADERLESS, 0);
+    s->leader = CV_NOBODY;
+    if (s->phase == NORMAL) start_election(s, env, out);
+}
+
 static void on_timeout(struct state *s, const struct cv_env *env, struct cv_out *out) {
     if (s->phase == ASKING)
         announce(s, env, out);
@@ -152,6 +163,7 @@ static void on_answer(struct state *s, const struct cv_env *env, struct cv_out *
 
 static void on_election(struct state *s, const struct cv_env *env, const struct cv_event *e,
                         struct cv_out *out) {
+    if (s->leader == e->from) give_up_leader(s, env, out); /* it asks, so it leads no more */
     if (leads(s, env)) {
         send(s, env, e->from, COORDINATOR, out);
     } else if (beats_sender(s, env, e)) {
@@ -162,16 +174,35 @@ static void on_election(struct state *s, const struct cv_env *env, const struct 
     }
 }
 
-/* When a worse process announces itself, a leader contradicts, and a bully starts an election. */
+/* Others may follow me.  Nobody knows who is better, so all must hear, after what I have announced,
+ * that I lead no more; even those that I take for dead. */
+static void resign(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    start_election(s, env, out);
+    for (cv_pid p = 1; p <= env->processes; p++)
+        if (row_of(s, p)->down) send(s, env, p, ELECTION, out);
+}
+
+/* The announcement of a worse process than the leader that it trusts is older than that one's, or
+ * else the detector will say soon that the leader is down. */
+static bool is_late(struct state *s, const struct cv_env *env, cv_pid p) {
+    return !is_stable(env) && env->detector && s->phase == NORMAL && s->leader &&
+           !row_of(s, s->leader)->down && outranks(env, s->leader, p);
+}
+
+/* When a worse process announces itself, a leader contradicts, and a bully starts an election.  One
+ * that is taken for dead is not followed: it is dead, or will be trusted again soon. */
 static void on_coordinator(struct state *s, const struct cv_env *env, const struct cv_event *e,
                            struct cv_out *out) {
-    bool better = beats_sender(s, env, e);
-    if (leads(s, env) && better)
+    bool led = leads(s, env), better = beats_sender(s, env, e);
+    if (led && better) {
         announce(s, env, out);
-    else if (!better || is_stable(env))
+    } else if (!better || is_stable(env)) {
+        if (row_of(s, e->from)->down || is_late(s, env, e->from)) return;
         follow(s, env, e->from, out);
-    else if (s->phase == NORMAL)
+        if (led && is_stable(env)) resign(s, env, out);
+    } else if (s->phase == NORMAL) {
         start_election(s, env, out);
+    }
 }
 
 static void on_message(struct state *s, const struct cv_env *env, const struct cv_event *e,
@@ -183,10 +214,15 @@ static void on_message(struct state *s, const struct cv_env *env, const struct c
 
 /* ---- Events ---- */
 
-static void give_up_leader(struct state *s, const struct cv_env *env, struct cv_out *out) {
-    if (s->leader) cv_tell(out, CV_LEADERLESS, 0);
-    s->leader = CV_NOBODY;
-    if (s->phase == NORMAL) start_election(s, env, out);
+/* It was slow, or has restarted.  If it leads, it need not know that I do not follow it. */
+static void on_up(struct state *s, const struct cv_env *env, cv_pid p, struct cv_out *out) {
+    bool asks = s->leader ? !is_stable(env) && outranks(env, p, s->leader)
+                          : is_stable(env) || outranks(env, p, env->self);
+    row_of(s, p)->down = 0;
+    if (leads(s, env))
+        send(s, env, p, COORDINATOR, out);
+    else if (asks)
+        send(s, env, p, ELECTION, out);
 }
 
 static void count_uptime(const struct cv_env *env, struct cv_out *out) {
@@ -212,8 +248,7 @@ static void step(void *state, const struct cv_env *env, const struct cv_event *e
         row_of(s, e->arg)->down = 1;
         if (e->arg == s->leader) give_up_leader(s, env, out);
     } else if (e->type == CV_UP) {
-        row_of(s, e->arg)->down = 0;
-        if (leads(s, env)) send(s, env, e->arg, COORDINATOR, out);
+        on_up(s, env, e->arg, out);
     }
 }
 

@@ -264,8 +264,7 @@ static void campaign(struct state *s, const struct cv_env *env, struct cv_out *o
     vote(s, env, &(struct cv_event){.type = CV_CALL, .arg = CV_CAMPAIGN}, out);
 }
 
-/* A leader that makes itself known again may have forgotten us, when it took us for dead.  One that
- * is down itself cannot coordinate: what it sent before is late. */
+/* A leader that makes itself known again may have forgotten us, when it took us for dead. */
 static void on_election(struct state *s, const struct cv_env *env, const struct cv_event *e,
                         struct cv_out *out) {
     const struct candidate *m = e->body;
@@ -274,10 +273,7 @@ static void on_election(struct state *s, const struct cv_env *env, const struct 
     event.size = sizeof m->id; /* what bully knows of it */
     hear_of(s, m->epoch, out);
     vote(s, env, &event, out);
-    if (s->leader != e->from || e->kind != COORDINATOR) return;
-    if (row_of(s, e->from)->down)
-        campaign(s, env, out);
-    else if (before == e->from)
+    if (e->kind == COORDINATOR && before == e->from && s->leader == e->from)
         report_to(s, e->from, out);
 }
 
