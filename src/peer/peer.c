@@ -83,9 +83,12 @@ static bool adopt(struct peer *peer, uint32_t what) {
     return true;
 }
 
-/* Fencing tokens grow from run to run. */
-static uint64_t fencing_token(const struct peer *peer, uint64_t of_algorithm) {
-    return of_algorithm ? (uint64_t)peer->run << PEER_TOKEN_RUN | of_algorithm : 0;
+/* Fencing tokens grow from run to run.  False: there are no more. */
+static bool add_run(const struct peer *peer, uint64_t *token) {
+    if (!*token) return true; /* the algorithm gives none */
+    if (*token >> PEER_TOKEN_RUN || peer->run >> (64 - PEER_TOKEN_RUN)) return false;
+    *token |= (uint64_t)peer->run << PEER_TOKEN_RUN;
+    return true;
 }
 
 static void apply_tells(struct peer *peer, enum peer_machine m) {
@@ -100,7 +103,9 @@ static void apply_tells(struct peer *peer, enum peer_machine m) {
             continue;
         }
         if (!take_tell(peer, tell)) continue;
-        if (tell->what == CV_ENTERED) tell->arg = fencing_token(peer, tell->arg);
+        if (tell->what == CV_ENTERED && !add_run(peer, &tell->arg))
+            return peer_fail(peer, "no fencing token is left in this run of the group: end all of "
+                                   "its peers, and start them again");
         if (tell->what == CV_ELECTED && !tell->arg) tell->arg = peer->group->ids[peer->self];
         if (tell->what == CV_FOLLOWS) peer->leader = tell->arg;
         if (tell->what == CV_ELECTED || tell->what == CV_LEADERLESS) peer->leader = 0;

@@ -76,6 +76,10 @@ check "the ring repairs itself after crashes" "$CONCLAVE" sim token-ring --repai
     --crash-rate 2/s --recover --recover-after 10ms --delay uniform:0.2ms,6ms --runs 3000
 check "fencing contains a wrong suspicion" "$CONCLAVE" sim token-ring --repair --detector 20ms \
     --pause-rate 1/s --fencing --runs 1000
+check "fencing contains leaders elected at once" "$CONCLAVE" sim central-elected --fencing --detector fixed:10ms \
+    --heartbeat 2ms --delay exponential:1ms --pause-rate 20/s --pause-for 50ms --runs 2000
+check "fencing contains leaders on both sides of a partition" "$CONCLAVE" sim central-elected --fencing \
+    --detector fixed:10ms --heartbeat 2ms --delay exponential:1ms --partition-rate 2/s --crash-rate 2/s --recover --runs 2000
 check "fencing contains a lease that ended" "$CONCLAVE" sim central-lease --pause-rate 1/s --fencing \
     --runs 1000
 check "duplicates and disorder do not fool central" "$CONCLAVE" sim central --duplicate 0.3 --reorder \

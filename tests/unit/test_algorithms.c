@@ -595,6 +595,24 @@ static void its_tokens_grow_if_they_are_promised(void **state) {
     config_free(&config);
 }
 
+/* The tokens of an epoch are lower than those of the next one. */
+static void a_ring_begins_an_epoch_before_the_last_token_of_one(void **state) {
+    (void)state;
+    enum { TOKENS_PER_EPOCH = 1000000, SEEDS = 20 };
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct world *w = world_new(catalogue_find("token-ring"), seed);
+        const uint32_t last[] = {w->env.processes, TOKENS_PER_EPOCH - 1};
+        cv_pid p = w->env.processes; /* the first has the token at once */
+        if (p > 1) {
+            call(w, p, CV_ACQUIRE);
+            step(w, p, &(struct cv_event){CV_RECV, .from = 1, .size = sizeof last, .body = last});
+            assert_int_equal(w->actor[p].app, INSIDE_APP);
+            assert_true(w->out.tell[0].arg == (2ull * p - 1) * TOKENS_PER_EPOCH + 1);
+        }
+        world_free(w);
+    }
+}
+
 /* ---- All of that for each ---- */
 
 static const struct check {
@@ -620,6 +638,8 @@ int main(void) {
     static char names[TESTS_MAX][120];
     size_t count = 0;
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(unknown_names_are_not_found);
+    tests[count++] =
+        (struct CMUnitTest)cmocka_unit_test(a_ring_begins_an_epoch_before_the_last_token_of_one);
     for (size_t i = 0; i < catalogue_count; i++)
         for (size_t k = 0; k < COUNT(checks); k++) {
             if (checks[k].of_locks && !is_lock(catalogue[i])) continue;

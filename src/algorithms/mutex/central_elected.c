@@ -15,26 +15,25 @@
  * messages and its state.  A leader that fails is replaced, so no crash blocks the others: when the
  * failure detector reports the holder, the leader takes the lock back.
  *
- * Each leadership is an epoch, one above every epoch that the new leader has heard of.  All
- * messages carry the epoch of their sender, and a grant of an older one is not taken.  Epoch and
- * number of a grant make its fencing token.
+ * Each leadership is an epoch, higher than every epoch that the new leader has heard of, and one
+ * that no other process can begin.  All messages carry the epoch of their sender, and a grant of an
+ * older one is not taken.  Epoch and number of a grant make its fencing token.
  *
  * Cost: 3 messages per entry and exit, none for the leader's own; an election before the first and
  * after each failure.
  *
  * What breaks it: a partition.  Each side elects a leader, each leader grants, and two are inside.
  * The same happens when a message takes longer than Tt, or when a detector takes a slow process for
- * dead.  The lock cannot prevent it, for no side can tell that there is another; but the newer
- * leader has the higher epoch, so a resource that checks fencing tokens refuses what the older one
- * has granted.  Two leaders of the same epoch (both sides of a partition elected at once) can be
- * told apart by nobody: to rule that out, an election needs a majority. */
+ * dead.  The lock cannot prevent it, for no side can tell that there is another; but one of the two
+ * leaders has the higher epoch, so a resource that checks fencing tokens refuses what the other one
+ * has granted.  If both were elected at once, that need not be the newer one: to have a single
+ * leader, an election needs a majority. */
 #include "algorithms/election/bully.h"
 #include "algorithms/mutex/mutex.h"
 
 enum { ELECTION, ANSWER, COORDINATOR, REQUEST, GRANT, RELEASE, HOLDING, KINDS };
 enum { RECOVERY_TIMER = BULLY_TIMERS, TIMERS };
-enum { PROCESSES_MAX = 1000 };       /* an election takes place on the stack */
-enum { GRANTS_PER_EPOCH = 1000000 }; /* so that people can read fencing tokens */
+enum { PROCESSES_MAX = 1000 }; /* an election takes place on the stack */
 
 #define CANDIDATE_FIELDS(F, R)                                                                     \
     F(R, id, id, SHOWN)                                                                            \
@@ -121,8 +120,8 @@ static bool leads(const struct state *s, const struct cv_env *env) {
 }
 
 /* A leader that hears of a newer epoch, as after a partition, begins one that is newer still. */
-static void begin_epoch(struct state *s, struct cv_out *out) {
-    hear_of(s, s->epoch + 1, out);
+static void begin_epoch(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    hear_of(s, next_epoch(s->epoch, env), out);
     s->led_epoch = s->epoch;
     s->grants = 0;
 }
@@ -138,8 +137,8 @@ static void grant_next(struct state *s, const struct cv_env *env, struct cv_out 
     if (s->holder || !s->recovered) return;
     s->holder = next_in_queue(s, env);
     if (!s->holder) return;
-    if (s->led_epoch != s->epoch || s->grants + 1 == GRANTS_PER_EPOCH) begin_epoch(s, out);
-    uint64_t fence = s->epoch * GRANTS_PER_EPOCH + ++s->grants;
+    if (s->led_epoch != s->epoch || s->grants + 1 == TOKENS_PER_EPOCH) begin_epoch(s, env, out);
+    uint64_t fence = fencing_token(s->epoch, ++s->grants);
     if (s->holder == env->self)
         enter(s, env->self, fence, out);
     else
@@ -247,7 +246,7 @@ static void vote(struct state *s, const struct cv_env *env, const struct cv_even
     copy_in(&b, s, env);
     cv_bully.step(b.state, &b.env, e, &ballots);
     copy_out(&b, s, env);
-    if (s->leader != before && leads(s, env)) begin_epoch(s, out);
+    if (s->leader != before && leads(s, env)) begin_epoch(s, env, out);
     pass_on(s, env, &ballots, out);
     if (s->leader == before) return;
     if (before == env->self) {

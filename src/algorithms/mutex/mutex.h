@@ -27,6 +27,20 @@ static inline void back_off(struct cv_out *out, unsigned timer, uint32_t attempt
     cv_timer(out, timer, 1, pause_us << doublings);
 }
 
+/* Epochs order those who hand out the lock one after another.  Each process has epochs of its own,
+ * so that no two hand it out in the same one. */
+static inline uint64_t next_epoch(uint64_t epoch, const struct cv_env *env) {
+    uint64_t mine = epoch - epoch % env->processes + (env->self - 1);
+    return mine > epoch ? mine : mine + env->processes;
+}
+
+/* Whoever hands out the lock begins another epoch before it has used up the tokens of this one. */
+enum { TOKENS_PER_EPOCH = 1000000 }; /* so that people can read fencing tokens */
+
+static inline uint64_t fencing_token(uint64_t epoch, uint64_t number) {
+    return epoch * TOKENS_PER_EPOCH + number;
+}
+
 static inline uint32_t one_server(const uint64_t *option) {
     (void)option;
     return 1;

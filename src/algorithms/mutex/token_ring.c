@@ -54,10 +54,25 @@ static cv_pid successor(struct state *s, const struct cv_env *env) {
     return p;
 }
 
-static void enter(struct state *s, struct cv_out *out) {
+static void hear_of(struct state *s, uint32_t epoch, struct cv_out *out) {
+    if (epoch == s->epoch) return;
+    s->epoch = epoch;
+    cv_save(out);
+}
+
+/* A token that is here takes the epoch on. */
+static bool begin_epoch(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    if (s->epoch > UINT32_MAX - env->processes) return false; /* they are exhausted, or forged */
+    hear_of(s, (uint32_t)next_epoch(s->epoch, env), out);
+    s->entries = 0;
+    return true;
+}
+
+static void enter(struct state *s, const struct cv_env *env, struct cv_out *out) {
+    if (s->entries + 1 == TOKENS_PER_EPOCH) begin_epoch(s, env, out);
     s->phase = INSIDE;
     s->entries++;
-    cv_tell(out, CV_ENTERED, (uint64_t)s->epoch << 32 | s->entries);
+    cv_tell(out, CV_ENTERED, fencing_token(s->epoch, s->entries));
 }
 
 /* The token is here: use it, or send it on.  The last live process keeps it. */
@@ -65,17 +80,11 @@ static void use_token(struct state *s, const struct cv_env *env, struct cv_out *
     cv_pid next = successor(s, env);
     s->here = 1;
     if (s->phase == WAITING) {
-        enter(s, out);
+        enter(s, env, out);
     } else if (s->phase == IDLE && next != env->self) {
         s->here = 0;
         cv_send(out, next, TOKEN, token, .epoch = s->epoch, .entries = s->entries);
     }
-}
-
-static void hear_of(struct state *s, uint32_t epoch, struct cv_out *out) {
-    if (epoch == s->epoch) return;
-    s->epoch = epoch;
-    cv_save(out);
 }
 
 static void stop_probing(struct state *s, struct cv_out *out) {
@@ -91,16 +100,9 @@ static void take_token(struct state *s, const struct cv_env *env, uint32_t epoch
     use_token(s, env, out);
 }
 
-/* The next of the epochs that only this process may choose. */
-static uint32_t next_epoch(const struct state *s, const struct cv_env *env) {
-    return (s->epoch / env->processes + 1) * env->processes + (env->self - 1);
-}
-
 static void probe_ring(struct state *s, const struct cv_env *env, struct cv_out *out) {
     cv_pid next = successor(s, env);
-    if (s->epoch > UINT32_MAX - 2 * env->processes) return; /* epochs are exhausted, or forged */
-    hear_of(s, next_epoch(s, env), out);                    /* a token that is here takes it on */
-    if (s->here) return;
+    if (!begin_epoch(s, env, out) || s->here) return;
     if (next == env->self) {
         take_token(s, env, s->epoch, 0, out);
         return;
@@ -149,7 +151,7 @@ static void on_probe(struct state *s, const struct cv_env *env, const struct pro
 static void on_call(struct state *s, const struct cv_env *env, uint32_t what, struct cv_out *out) {
     if (what == CV_ACQUIRE && s->phase == IDLE) {
         s->phase = WAITING;
-        if (s->here) enter(s, out);
+        if (s->here) enter(s, env, out);
     } else if (what == CV_RELEASE && s->phase == INSIDE) {
         s->phase = IDLE;
         cv_tell(out, CV_LEFT, 0);
