@@ -256,8 +256,7 @@ int cv_peer_open_sized(struct cv_peer **to, const struct cv_peer_options *given,
 void cv_peer_close(struct cv_peer *peer) {
     if (!peer) return;
     if (peer->thread) {
-        cv_peer_release(peer);
-        peer_thread_abandon(peer->thread); /* what may have come since */
+        peer_thread_abandon(peer->thread);
         peer_thread_farewell(peer->thread);
         peer_thread_close(peer->thread);
     }

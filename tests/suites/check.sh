@@ -41,6 +41,7 @@ every_graph() {
 if long; then
     check "yo-yo elects the minimum on every connected graph of up to 5 vertices" every_graph cat
     check "exclusion holds: lamport, twice each" holds exclusion lamport --entries 2 --fifo --reduce order
+    check "exclusion holds: quorum, twice each" holds exclusion quorum --processes 2 --entries 2 --timeouts 1 --reduce all
     check "exclusion is not violated within two timeouts: voting" \
         unbroken exclusion voting --processes 2 --timeouts 2 --entries 2
 fi
@@ -208,7 +209,6 @@ for arguments in "central --entries 2" "central --processes 4 --entries 2" "lamp
     "lamport --processes 2 --entries 3 --fifo" "ricart-agrawala --entries 2" "maekawa --entries 2" \
     "suzuki-kasami --entries 2" "suzuki-kasami --processes 4" "raymond --entries 2" \
     "raymond --processes 4 --entries 2" "roucairol-carvalho --entries 2" "token-ring --entries 2" \
-    "quorum --processes 2 --entries 2 --timeouts 1 --reduce all" \
     "voting --processes 2 --timeouts 2" \
     "ricart-agrawala-majority --processes 2 --entries 2" "tree-lock --entries 2" \
     "tree-lock-queue --entries 2" "central-lease --entries 2 --late 1 --fencing"; do
@@ -267,6 +267,9 @@ check "ring-coordinator of two keeps one leader through a crash" holds uniquenes
     ring-coordinator --processes 2 --crashes 1 --suspicions 0 --fifo
 check "... but of three not, when one is back before the lists are" violated uniqueness \
     ring-coordinator --crashes 1 --suspicions 0 --fifo
+check "... and all follow the same one in the end" holds agreement \
+    ring-coordinator --processes 2 --crashes 1 --suspicions 0 --fifo
+! long || check "... and of three, too" holds liveness ring-coordinator --initiators 2 --crashes 1 --suspicions 0 --fifo
 check "chang-roberts elects through a crash, and all follow one" holds agreement \
     chang-roberts --initiators 1 --crashes 1 --suspicions 0 --fifo
 check "... and so does ring-list" holds liveness ring-list --initiators 2 --crashes 1 --suspicions 0 --fifo --reduce order

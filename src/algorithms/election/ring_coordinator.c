@@ -3,7 +3,7 @@
  *   wants an election     --ELECTION(itself)--> the next on the ring that is not known to be dead
  *   ELECTION without me   adds itself and passes it on
  *   ELECTION with me      it has been everywhere  --COORDINATOR(the list)--> round the ring once
- *   COORDINATOR           the best of the list leads
+ *   COORDINATOR           the best of the list that is not known to be dead leads
  *
  * The ring is the order of the processes, closed; anyone can reach anyone, so the dead are skipped.
  * A process starts an election when it hears that its leader is dead, when it restarts, and when
@@ -54,11 +54,14 @@ static bool better(const struct cv_env *env, cv_pid a, cv_pid b) {
     return better_candidate(env->weights[a], env->ids[a], env->weights[b], env->ids[b]);
 }
 
-static cv_pid best_of(const struct cv_env *env, const struct member *list, uint32_t length) {
+/* Of those that it does not know to be dead: they may have died after they were met. */
+static cv_pid best_of(struct state *s, const struct cv_env *env, const struct member *list,
+                      uint32_t length) {
     cv_pid best = CV_NOBODY;
     for (uint32_t i = 0; i < length; i++) {
         cv_pid p = list[i].process;
-        if (env->weights[p] && (!best || better(env, p, best))) best = p;
+        if (!env->weights[p] || row_of(s, p)->down) continue;
+        if (!best || better(env, p, best)) best = p;
     }
     return best;
 }
@@ -66,7 +69,7 @@ static cv_pid best_of(const struct cv_env *env, const struct member *list, uint3
 static void follow(struct state *s, const struct cv_env *env, cv_pid leader, struct cv_out *out) {
     bool keeps = s->leader && !better(env, leader, s->leader); /* an older list can come later */
     s->joined = 0;
-    if (keeps || !env->weights[leader] || row_of(s, leader)->down) return;
+    if (keeps || !env->weights[leader]) return;
     s->leader = leader;
     cv_tell(out, leader == env->self ? CV_ELECTED : CV_FOLLOWS, env->ids[leader]);
 }
@@ -106,13 +109,13 @@ static void announce(struct state *s, const struct cv_env *env, const struct ele
         cv_send_rows(out, next, COORDINATOR, coordinator, member, count + 1, .hops = count + 1);
     rows[0].process = m->process;
     memcpy(rows + 1, met, count * sizeof *met);
-    follow(s, env, best_of(env, rows, count + 1), out);
+    follow(s, env, best_of(s, env, rows, count + 1), out);
 }
 
 /* The list reaches the old leader before the winner is announced, so two never lead at once. */
 static void step_down(struct state *s, const struct cv_env *env, const struct election *m,
                       const struct member *met, uint32_t count, struct cv_out *out) {
-    cv_pid best = best_of(env, met, count);
+    cv_pid best = best_of(s, env, met, count);
     bool beaten = best && better(env, best, env->self);
     beaten |= m->process && better(env, m->process, env->self);
     if (!beaten) return;
@@ -137,7 +140,7 @@ static void on_election(struct state *s, const struct cv_env *env, const struct 
 static void on_coordinator(struct state *s, const struct cv_env *env, const struct coordinator *m,
                            uint32_t count, struct cv_out *out) {
     const struct member *list = (const void *)(m + 1);
-    cv_pid next = successor(s, env), best = best_of(env, list, count);
+    cv_pid next = successor(s, env), best = best_of(s, env, list, count);
     s->awake = 1;
     if (best) follow(s, env, best, out);
     if (m->hops <= 1 || m->hops > count || next == env->self) return;
