@@ -30,14 +30,13 @@ class Staying(Group):
     def readies(self, number):
         return self.said(number).count("ready id=") if os.path.exists(f"{self.directory}/out.{number}") else 0
 
-    def start_asking(self, number, what, *words, **more):
-        return subprocess.Popen([CONCLAVE, "peer", what, "--socket", f"{number}.socket", *words], cwd=self.directory, text=True,
-                                **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more})
+    def start_asking(self, number, what, *words, begin=subprocess.Popen, **more):
+        return begin([CONCLAVE, "peer", what, "--socket", f"{number}.socket", *words], cwd=self.directory, text=True,
+                     **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more})
 
     def ask(self, number, what, *words):
-        with self.start_asking(number, what, *words) as asking:
-            said, errors = asking.communicate(timeout=TIMEOUT_S)
-        return asking.returncode, said, errors
+        asked = self.start_asking(number, what, *words, begin=subprocess.run, timeout=TIMEOUT_S)
+        return asked.returncode, asked.stdout, asked.stderr
 
     def end(self, number):
         """In order."""
