@@ -58,7 +58,8 @@ static const struct argp_option options[] = {
      2},
     {"on-leader", KEY_ON_LEADER, "COMMAND", 0, "elect: for sh -c, whenever this peer is elected",
      2},
-    {"on-follower", KEY_ON_FOLLOWER, "COMMAND", 0, "elect: for sh -c, whenever another is", 2},
+    {"on-follower", KEY_ON_FOLLOWER, "COMMAND", 0,
+     "elect: for sh -c, whenever another is, or this one does not lead any more", 2},
     {"interactive", KEY_INTERACTIVE, NULL, 0, "the same as the word", 2},
     {"verbose", 'v', NULL, 0, "say what is waited for and what is held", 2},
     {"log-level", KEY_LOG_LEVEL, "LEVEL", 0, "error, warning, info or debug (warning)", 2},
@@ -69,7 +70,8 @@ static const struct argp_option options[] = {
      3},
     {"tls-cert", KEY_CERT, "FILE", 0, "a certificate for this peer, in PEM", 3},
     {"tls-key", KEY_CERT_KEY, "FILE", 0, "its private key", 3},
-    {"tls-ca", KEY_CA, "FILE", 0, "the authority of the certificates of all peers", 3},
+    {"tls-ca", KEY_CA, "FILE", 0,
+     "the authority of the certificates of all peers: who has one of it is a peer", 3},
     {"insecure", KEY_INSECURE, NULL, 0, "none of these: whoever reaches the port is believed", 3},
     {0}};
 

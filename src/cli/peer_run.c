@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "cli/health.h"
@@ -196,13 +197,31 @@ static int64_t next_look(struct lead *lead) {
     return lines_flush(&lead->lines) ? LEASE_NONE : lease_now() + AGAIN_MS;
 }
 
-/* There is no participant any more, so this one does not lead.  Returns the exit code. */
+/* Waits for the hook that runs; after the grace it is killed.  False: this program is told to end.
+ */
+static bool await_hook(struct lead *lead) {
+    struct run *run = &lead->request->run;
+    int64_t until = lease_now() + run->grace;
+    while (lead->hook) {
+        if (run_wait(run, until) != 0) return false;
+        if (!lead->hook || lease_now() < until) continue;
+        remote_say(0, "what was run on a change did not end within --grace, and was killed");
+        kill(-lead->hook, SIGKILL);
+        until = LEASE_NONE;
+    }
+    return true;
+}
+
+/* There is no participant any more, so this one does not lead; a hook for that is not left out. */
+static void step_down(struct lead *lead) {
+    if (lead->leads) take_tell(lead, &(struct cv_tell){.what = CV_LEADERLESS});
+    for (run_hook(lead); lead->hook && await_hook(lead); run_hook(lead)) continue;
+}
+
+/* Returns the exit code. */
 static int lose_participant(struct lead *lead, const char *failure, bool killed) {
     struct peer_request *request = lead->request;
-    int64_t until = lease_now() + request->run.grace;
-    if (lead->leads) take_tell(lead, &(struct cv_tell){.what = CV_LEADERLESS});
-    for (run_hook(lead); lead->hook && lease_now() < until; run_hook(lead))
-        if (run_wait(&request->run, until) != 0) break;
+    step_down(lead);
     if (killed)
         return remote_say(EXIT_LOST, "peer %u has failed, and the command was killed: %s",
                           number_of(request), failure);
@@ -229,6 +248,7 @@ static int lead_on(struct lead *lead) {
         } else if (!lead->running) {
             int code = run_wait(run, next_look(lead));
             request->interrupted = code != 0;
+            if (code && !request->joined && !run->keeper->alone) step_down(lead);
             if (code) return code;
         } else if (keeper_next(run->keeper, next_look(lead)) == KEEPER_ENDED) {
             lead->running = false;

@@ -18,7 +18,7 @@
 #include "cli/peer_remains.h"
 #include "process/roster.h"
 
-enum { LINE_MAX_ = 64, ENDING_MS = 10000, SHOW_MS = 200, FIELDS_MAX = 1024 };
+enum { LINE_MAX_ = 64, SHOW_MS = 200, FIELDS_MAX = 1024 };
 enum { FAREWELL_MS = 2000 };
 
 struct talk {
@@ -302,12 +302,12 @@ static void show(struct talk *talk) {
     free(view.state);
 }
 
-/* Who is inside is waited for; a command that runs while it leads has some time to end, and so have
- * the others to answer what nobody here wants any more. */
+/* Who is inside is waited for, and so is a command that runs while it leads: each has the grace
+ * that it was started with.  The others have some time to answer what nobody here wants any more.
+ */
 static bool may_end(const struct clients *clients, int64_t asked_at) {
     int64_t passed = lease_now() - asked_at;
-    bool idle = !clients_run(clients) || passed >= ENDING_MS;
-    return clients->ending && idle &&
+    return clients->ending && !clients_run(clients) &&
            (clients->phase == OUTSIDE || (clients->phase == ASKED && passed >= FAREWELL_MS));
 }
 

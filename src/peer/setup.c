@@ -36,6 +36,8 @@ static int choose_credentials(struct peer_setup *setup, char *error) {
     struct peer_credentials *given = &setup->credentials;
     bool any = given->certificate || given->certificate_key || given->authorities;
     if (given->key && any) return fail(error, "either a key or certificates", "");
+    if (setup->config.insecure && (given->key || any))
+        return fail(error, "either a key or certificates, or none of them (--insecure)", "");
     if (any && !(given->certificate && given->certificate_key && given->authorities))
         return fail(error, "a certificate, its private key and the authority go together", "");
     if (given->key || any || setup->config.insecure) return 0;

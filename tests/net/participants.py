@@ -464,9 +464,8 @@ def nobody_waits_for_who_reads(directory):
     group.stop()
 
 
-def hooks_take_turns(directory):
-    """What is run on changes is run one after the other, and the last is for how it is now."""
-    group = Staying(directory, "bully")
+def hooks_of(group):
+    """A function that says what has been run on changes."""
     hooks = f"{group.directory}/hooks"
 
     def ran():
@@ -474,6 +473,13 @@ def hooks_take_turns(directory):
             return []
         with open(hooks, encoding="utf-8") as file:
             return file.read().split()
+    return ran
+
+
+def hooks_take_turns(directory):
+    """What is run on changes is run one after the other, and the last is for how it is now."""
+    group = Staying(directory, "bully")
+    ran = hooks_of(group)
     eventually(lambda: group.ask(2, "leader")[1] == "3\n", "3 leads")
     slow = "echo begin >>hooks; until [ -e go ]; do sleep 0.02; done; echo end >>hooks"
     electing = group.start_asking(2, "elect", "--on-leader", slow, "--on-follower", "echo $CONCLAVE_STATE >>hooks")
@@ -492,6 +498,35 @@ def hooks_take_turns(directory):
     assert "leaderless" in ran(), ran()
     electing.terminate()
     electing.wait(TIMEOUT_S)
+    group.stop()
+
+
+def whoever_was_promoted_is_demoted(directory):
+    """Also if the promotion hangs, and if the participant ends with the command."""
+    group = Staying(directory, "bully")
+    ran, demote = hooks_of(group), ["--on-follower", "echo $CONCLAVE_STATE >>hooks"]
+    leading = group.start_asking(3, "elect", "--grace", "500ms", "--on-leader", "echo led >>hooks; exec sleep 1000", *demote)
+    eventually(lambda: ran()[-1:] == ["led"], "3 leads")
+    group.kill(3)
+    assert leading.wait(TIMEOUT_S) == 69
+    assert ran() == ["led", "leaderless"] and "did not end within --grace" in leading.stderr.read(), ran()
+    leading = group.start(3, "elect", options=["--on-leader", "echo led >>hooks", *demote])
+    eventually(lambda: ran()[-1:] == ["led"], "3 leads again")
+    leading.terminate()
+    assert group.running.pop(3).wait(TIMEOUT_S) == 128 + signal.SIGTERM
+    assert ran()[-1] == "leaderless", ran()
+    group.stop()
+
+
+def what_runs_has_its_grace(directory):
+    """Before a participant that is told to end ends, however long it is."""
+    group = Staying(directory, "bully")
+    seconds = 12 if LONG else 1
+    leading = group.start_asking(3, "elect", "--grace", "1h", "--", "sh", "-c",
+                                 f"trap 'sleep {seconds}; exit 4' TERM; echo $$ >inside; sleep 1000 & wait")
+    group.await_inside()
+    group.end(3)
+    assert leading.wait(TIMEOUT_S) == 4, leading.stderr.read()
     group.stop()
 
 
@@ -566,4 +601,5 @@ if __name__ == "__main__":
           groups_go_on, nothing_is_lost_in_order, one_that_is_back_is_not_done, one_that_is_done_may_be_ended,
           one_that_ends_where_another_stays_comes_back, one_that_was_killed_is_waited_for, old_data_is_noticed,
           states_are_shown, leaders_are_asked_for, nobody_waits_for_who_reads, hooks_take_turns,
-          what_waits_for_a_peer_reaches_it, wrong_requests, sockets_of_others_stay])
+          whoever_was_promoted_is_demoted, what_runs_has_its_grace, what_waits_for_a_peer_reaches_it, wrong_requests,
+          sockets_of_others_stay])

@@ -722,6 +722,7 @@ def wrong_use(directory):
     refused(*good, "--socket", "x" * 200, "run", says="at most 107 bytes", code=71)
     refused("--algorithm", "lambort", "lock", says="did you mean")
     refused(*good, "--data", "", "serve", says="data: an empty path")
+    refused(*good, "--key", "a.key", "--insecure", "serve", says="either a key or certificates, or none")
     refused(*good, says="run, lock, elect and serve")
     refused("up", says="--algorithm", code=2)
     refused("up", "--algorithm", "quorum", "--processes", "98", says="at most 100", code=2)
