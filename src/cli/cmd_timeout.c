@@ -131,7 +131,7 @@ static json_t *to_json(const struct request *request, const struct answer *answe
                   problem->mistake_cost, "delays", request->file ? request->file : request->model);
     if (request->file)
         json_object_set_new(report, "samples", json_integer((json_int_t)problem->delays.count));
-    json_object_set_new(report, "break_even", solution_json(&answer->break_even));
+    json_object_set_new(report, "best", solution_json(&answer->break_even)); /* by the rule */
     json_object_set_new(report, "least_total", solution_json(&answer->least_total));
     json_object_set_new(report, "curve", curve_json(answer));
     return report;
@@ -192,6 +192,10 @@ static void print_answer(const struct request *request, const struct answer *ans
                    _("the rule \"wait while C p > E\": the first T with C p(T) <= E T"));
     print_solution(_("least total T"), &answer->least_total,
                    _("the cheapest: the T with the smallest C p(T) + E T"));
+    if (answer->break_even.timeout_us != answer->least_total.timeout_us)
+        puts(
+            _("They differ: where the two costs are equal, their sum is not the smallest.  Use the "
+              "least total."));
     if (delays->count && answer->break_even.mistake_probability == 0)
         printf(_("              No measured delay is longer than that; longer ones may exist, "
                  "but only\n"

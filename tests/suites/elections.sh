@@ -172,9 +172,13 @@ check "a detector that is none" says "is not a time such as 20ms, fixed:TIME" 2 
 check "a judge without a detector" says "needs a heartbeat detector" 2 c sim bully --judge detector
 gaps() {
     c sim bully --detector phi:8 --delay exponential:3ms --gaps "$WORK/gaps" >/dev/null
-    json '.break_even.timeout_ms > 5 and .least_total.total_cost <= .break_even.total_cost' c timeout --wait-cost 1 --mistake-cost 100 --delays "$WORK/gaps" --json
+    json '.best.timeout_ms > 5 and .least_total.total_cost <= .best.total_cost' c timeout --wait-cost 1 --mistake-cost 100 --delays "$WORK/gaps" --json
 }
 check "a run's gaps are delays for conclave timeout" gaps
+two_answers() { c timeout -w 1 -m 10 --delay exponential:20ms | grep -q "Use the least total"; }
+check "why the two answers differ, and which to use" two_answers
+one_answer() { ! c timeout -w 1 -m 1 --delay 5ms | grep -q differ; }
+check "... only where they do" one_answer
 
 # A leader that was only slow: all come to follow one again, whoever suspected it first.
 for algorithm in bully bully-stable; do

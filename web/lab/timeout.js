@@ -28,7 +28,7 @@ class TimeoutView {
       const found = await json(["timeout", "--wait-cost", wait.toPrecision(4), "--mistake-cost", mistake.toPrecision(4), "--delay", this.delay.value, "--json"],
         { purpose: "timeout" });
       const curve = (name, key) => ({ name, dots: false, points: found.curve.map((at) => [at.timeout_ms, key(at)]) });
-      const least = found.least_total, even = found.break_even;
+      const least = found.least_total, even = found.best;
       put(this.result, h("div", { class: "figures" },
         h("div", {}, h("b", { id: "timeout-least" }, `${number(least.timeout_ms, 4)} ms`), h("span", {}, t("timeout.least"))),
         h("div", {}, h("b", {}, `${number(even.timeout_ms, 4)} ms`), h("span", {}, t("timeout.even"))),

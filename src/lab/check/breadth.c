@@ -41,7 +41,14 @@ struct crew_member { /* one of the threads, on cache lines of its own */
 
 static uint64_t pair_count(const struct explorer *e) {
     return (uint64_t)atomic_load_explicit(&e->states.count, memory_order_relaxed) +
-           atomic_load_explicit(&e->inner.count, memory_order_relaxed);
+           atomic_load_explicit(&e->inner.count, memory_order_relaxed) +
+           atomic_load_explicit(&e->system.memo.count, memory_order_relaxed);
+}
+
+/* Whether the threads have to meet before another state is expanded. */
+static bool must_meet(const struct breadth *b) {
+    const struct explorer *e = &b->search->explorer;
+    return explorer_crowded(e) || pair_count(e) > b->pairs_max;
 }
 
 /* ---- The barrier ---- */
@@ -160,16 +167,14 @@ static bool take_chunk(struct crew_member *c) {
 static void *work(void *context) {
     struct crew_member *c = context;
     struct breadth *b = c->breadth;
-    struct explorer *e = &b->search->explorer;
     while (!b->over) {
         bool stop = atomic_load_explicit(&b->stop, memory_order_relaxed);
         if (stop) c->next = c->end;
-        if (stop || explorer_crowded(e) || pair_count(e) > b->pairs_max ||
-            (c->next == c->end && !take_chunk(c))) {
+        if (stop || must_meet(b) || (c->next == c->end && !take_chunk(c))) {
             pass_barrier(c);
             continue;
         }
-        for (; c->next < c->end && !explorer_crowded(e); c->next++) visit(c, (uint32_t)c->next);
+        for (; c->next < c->end && !must_meet(b); c->next++) visit(c, (uint32_t)c->next);
         if (c->index == 0) report(c);
     }
     return NULL;

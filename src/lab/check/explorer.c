@@ -75,8 +75,10 @@ uint64_t explorer_growth(const struct explorer *e) {
     uint64_t bytes = 0;
     for (int i = 0; i < 3; i++)
         if (pairs_crowded(all[i])) bytes += all[i]->slots / 2 * sizeof *all[i]->slot;
-    /* States that are packed into one pair are about to become trees, with a second pair each. */
-    if (e->packed && atomic_load(&e->system.crowded)) bytes += pairs_bytes(&e->states);
+    /* States that are packed into one pair are about to become trees, with about one more pair for
+     * each level that is not shared with others. */
+    if (e->packed && atomic_load(&e->system.crowded))
+        bytes += (uint64_t)(e->levels - 1) * pairs_bytes(&e->states);
     return bytes;
 }
 
