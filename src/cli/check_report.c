@@ -259,6 +259,25 @@ static void held_text(const struct check_request *request, const struct check_re
            overtakes);
 }
 
+/* What the model leaves out unless it is asked for, and may break what holds without it. */
+static void left_out_text(const struct check_model *model, FILE *out) {
+    const struct {
+        bool is;
+        const char *name;
+    } left_out[] = {
+        {!model->crashes, N_("crashes")},
+        {!model->losses, N_("losses")},
+        {!model->late && model->algorithm->timers, N_("late timers")},
+        {!model->suspicions && model->algorithm->traits & CV_USES_DETECTOR, N_("wrong suspicions")},
+    };
+    char text[200] = "";
+    for (size_t i = 0; i < sizeof left_out / sizeof *left_out; i++)
+        if (left_out[i].is)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", *text ? ", " : "",
+                     _(left_out[i].name));
+    if (*text) figure(out, _("without"), "%s\n", text);
+}
+
 static void verdict_text(const struct check_request *request, const struct check_result *result,
                          const struct replay *replay, int property, FILE *out) {
     const char *name = property_name(request, property);
@@ -298,6 +317,7 @@ static void report_text(const struct check_request *request, const struct check_
     figure(out, _("time"), "%s\n", format_duration(time, sizeof time, result->seconds * 1e6));
     figure(out, _("memory"), "%s\n", format_bytes(memory, sizeof memory, (double)result->memory));
     figure(out, _("search"), "%s\n", _(end_sentences[result->end]));
+    left_out_text(model, out);
     if (request->search.compact)
         figure(out, _("omission"), _("%.2g: the probability that a state was omitted\n"),
                result->omission);

@@ -231,6 +231,9 @@ static void refuse_nonsense(const struct check_request *request) {
     if (model->amnesia && !model->crashes) usage_error("amnesia: goes with --crashes");
     if (model->recovers && !model->crashes) usage_error("recover: goes with --crashes");
     const struct check_search *search = &request->search;
+    bool waits = !search->judged || search->judged & (1u << STARVATION | 1u << BOUNDED_WAIT);
+    if (lock && !waits && (request->config.wait_bound || request->config.starved_after))
+        usage_error("property: leaves out the waits that --wait-bound and --starved-after are for");
     if (request->walk && (search->symmetry || search->order || search->compact))
         usage_error("walk: goes step by step, not with --reduce or --compact");
     if (request->walk && request->traced)
@@ -355,7 +358,7 @@ int cmd_check(int argc, char **argv) {
         "and wrong suspicions, and decide its properties.  A violation is shown by a shortest "
         "counterexample.  Time is only an order here: a timer fires when nothing else is under "
         "way, unless --late lets it fire sooner.\v"
-        "Exit status: 0 when all properties hold within the bounds, 1 when one is violated, 4 when "
+        "Exit status: 0 when nothing is violated within the bounds, 1 when a property is, 4 when "
         "the memory limit was reached first.\n\n"
         "Examples:\n"
         "  conclave check ricart-agrawala --processes 3 --entries 2\n"

@@ -181,7 +181,7 @@ static void check(struct request *request) {
         usage_error("elections: %s is a lock", request->chosen[0]->name);
     request->elections |= elections;
     if (request->elections && request->size_count)
-        usage_error("processes: of elections the sizes are 4 to 65536");
+        usage_error("processes: elections are measured at sizes of their own, from 4 to 65536");
     if (request->load && request->elections) usage_error("load: it is of locks");
     if (request->plot && !request->elections && !request->load)
         usage_error("plot: goes with --elections or --load");

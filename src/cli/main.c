@@ -79,8 +79,8 @@ static void help(FILE *out) {
           "  conclave lab --open\n"
           "  conclave sim central --processes 5 --entries 100\n"
           "  conclave sim quorum --scenario scenarios/quorum-amnesia.scenario\n\n"
-          "Exit status of the laboratory: 0 all held, 1 a property was violated, 2 wrong usage,\n"
-          "3 the system failed, 4 undecided: a limit was reached.  Others: see their --help.\n",
+          "Exit status of the laboratory: 0 nothing was violated, 1 a property was, 2 wrong use,\n"
+          "3 the system failed, 4 a check came to its limit.  Others: see their --help.\n",
           out);
 }
 

@@ -254,10 +254,13 @@ static void election_text(const struct sim *sim, FILE *out) {
     char name[ROSTER_NAME_MAX], text[32], id[40];
     roster_name(&sim->roster, leader, name);
     snprintf(id, sizeof id, _(" (id %llu)"), (unsigned long long)r->leader);
-    if (leader)
-        figure(out, _("leader"), _("%s%s, known to all after %s\n"), name,
-               sim->algorithm->traits & CV_ANONYMOUS ? "" : id,
+    if (sim->algorithm->traits & CV_ANONYMOUS) *id = 0;
+    if (leader && election_judge_settled(&sim->election))
+        figure(out, _("leader"), _("%s%s, known to all after %s\n"), name, id,
                format_duration(text, sizeof text, (double)r->decided_us));
+    else if (leader)
+        figure(out, _("leader"), _("%s%s; %u of %u live processes have no leader\n"), name, id,
+               sim->election.live - sim->election.decided, sim->election.live);
     else
         figure(out, _("leader"), "%s\n", sim->election.leaders ? _("more than one") : _("none"));
     if (r->rounds) figure(out, _("rounds"), "%llu\n", (unsigned long long)r->rounds);

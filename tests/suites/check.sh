@@ -272,7 +272,7 @@ check "... and all follow the same one in the end" holds agreement \
 ! long || check "... and of three, too" holds liveness ring-coordinator --initiators 2 --crashes 1 --suspicions 0 --fifo
 check "chang-roberts elects through a crash, and all follow one" holds agreement \
     chang-roberts --initiators 1 --crashes 1 --suspicions 0 --fifo
-check "... and so does ring-list" holds liveness ring-list --initiators 2 --crashes 1 --suspicions 0 --fifo --reduce order
+! long || check "... and so does ring-list" holds liveness ring-list --initiators 2 --crashes 1 --suspicions 0 --fifo --reduce order
 check "... unless only one wants it, and dies before anybody hears of it" json '.verdicts.liveness == "violated" and
     .counterexample.steps == 5' c check ring-list --initiators 1 --crashes 1 --suspicions 0 --fifo --property liveness --json
 for arguments in "--timeouts 2 --crashes 1" "--timeouts 1 --crashes 1 --loss 1" "--timeouts 2 --late 1 --loss 1 --fifo" \
@@ -347,6 +347,9 @@ the_same_twice() {
 check "on several threads the same counterexample" the_same_twice quorum --processes 2 --crashes 1 --amnesia --timeouts 1
 
 # ---- Limits and bad input ----
+check "waits that nobody asks about" says "leaves out the waits" 2 c check central --property exclusion --wait-bound 1
+left_out() { c check central-lease --processes 2 | grep -q 'without  *crashes, losses, late timers$'; }
+check "what the model leaves out is said" left_out
 check "the documented keys" json 'has("states") and has("transitions") and has("depth") and
     has("seconds") and has("verdicts") and has("counterexample")' c check central --json
 # Each thread may finish the state that it is expanding.

@@ -234,3 +234,18 @@ compared() {
             all(.[]; .violated == 0 or .algorithm == "ring-anonymous")' "$WORK/compared.json" >/dev/null
 }
 check "elections, measured beside their formulas" compared
+
+# ---- What a run does not show ----
+check "a run that ended before anybody led shows nothing, whatever may fail" \
+    json '.verdicts.uniqueness == "unknown"' c sim ring-anonymous --processes 4 --time-limit 500us --partition-rate 0.001/s --json
+for algorithm in raft majority-terms; do
+    check "$algorithm: with amnesia a term has a second leader, after the first has crashed" \
+        json '.verdicts | .uniqueness == "violated" and (.why.uniqueness | contains("had led"))' \
+        c sim $algorithm --processes 3 --seed 1 --crash-rate 10/s --recover --amnesia --time-limit 60s --json
+    check "... and without it none" json '.verdicts.uniqueness == "held"' \
+        c sim $algorithm --processes 3 --seed 1 --crash-rate 10/s --recover --time-limit 60s --json
+done
+check "who leads another part of the network takes the lead from nobody" json '.verdicts.stability == "held"' \
+    c sim bully --processes 3 --start 5ms --at '1ms partition p1 p2 | p3' --json
+check "a leader whom some do not know" grep -q 'leader .*p3 (id 3); 2 of 3 live processes have no leader' \
+    <(c sim majority-terms --processes 3 --attribute weight=1,1,4 --time-limit 2s --at '0ms partition p3 | p1 p2')

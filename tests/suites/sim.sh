@@ -174,6 +174,12 @@ saturates() {
         xmllint --noout "$WORK/load.svg"
 }
 check "where locks saturate" saturates
+# Little's law: who competes either thinks, for 100 ms on average, or waits.
+littles_law() {
+    json 'all(.[]; .entries_per_second * (100 + .wait_ms_mean) / 1000 / .processes | . > 0.95 and . < 1.05)' \
+        "$CONCLAVE" compare --load central suzuki-kasami token-ring --processes 8,32,128 --json
+}
+check "as many wait and think as there are" littles_law
 check "as JSON" json 'length == 4 and all(.[]; .entries_per_second > 0)' "$CONCLAVE" compare --load central raymond --processes 2,8 --json
 check "the load of elections" says "load: it is of locks" 2 "$CONCLAVE" compare --load --elections
 check "a service time without load" says "service-time: goes with --load" 2 "$CONCLAVE" compare --service-time 1ms
@@ -181,3 +187,46 @@ check "a lock that is none says so" prints 'these are no figures of a lock: two 
 check "more processes than an algorithm takes" says "central-elected does not run with 1001" 2 "$CONCLAVE" compare central-elected --processes 1001
 check "no time to serve" says "is not a time above 0" 2 "$CONCLAVE" compare --load --service-time 0
 check "a plot of messages" says "plot: goes with --elections or --load" 2 "$CONCLAVE" compare --plot "$WORK/none.svg"
+
+# ---- Faults that end, and those that led to a violation ----
+
+locks() { "$CONCLAVE" list --json | jq -r '.[] | select(.problem == "lock") | .algorithm'; }
+verdicts_of() { "$CONCLAVE" sim "$@" --json | jq -c ".verdicts | del(.at, .why)"; } # whatever the exit status
+# Who is only away for long comes back: however long that is, nobody waits for ever because of it.
+away_for_long() {
+    local name first
+    for name in $(locks); do
+        first=$(verdicts_of "$name" --processes 3 --entries 12 --at '7ms p2 pause 100s')
+        [ -n "$first" ] && [ "$first" = "$(verdicts_of "$name" --processes 3 --entries 12 --at '7ms p2 pause 100s' --patience 1000s)" ] ||
+            { echo "$name: $first"; return 1; }
+    done
+}
+# caused WORD FAULT: whatever is violated because of the fault is shown with it.
+caused() {
+    local name seed count=0
+    for name in $(locks); do
+        for seed in 1 2 3 4; do
+            "$CONCLAVE" sim "$name" --processes 3 --entries 6 --event-limit 20000 --seed "$seed" >/dev/null || continue
+            "$CONCLAVE" sim "$name" --processes 3 --entries 6 --event-limit 20000 --seed "$seed" --at "$2" >"$WORK/caused" && continue
+            count=$((count + 1))
+            sed -n '/^What led here/,$p' "$WORK/caused" | grep "$1" >/dev/null || { echo "$name --seed $seed --at '$2'"; return 1; }
+            [ "$(wc -l <"$WORK/caused")" -lt 500 ] || { echo "$name --seed $seed: too long"; return 1; }
+        done
+    done
+    [ "$count" -gt 10 ] || { echo "violated $count times"; return 1; }
+}
+check "a long pause is no deadlock" away_for_long
+check "nor is a long partition" json '.verdicts.deadlock == "held" and .entries == 12' "$CONCLAVE" sim quorum --processes 3 --entries 12 --at '20ms partition p1 p2 p3 | c1 c2 c3' --at '120s heal' --json
+check "a crash that led to a violation is shown" caused 'CRASHES' '4ms p2 crash'
+check "... a split, however long before" caused 'the network SPLITS' '0.5ms partition p1 | p2 p3'
+check "... a pause that does not end" caused 'PAUSES' '4ms p2 pause'
+its_own_wait() {
+    "$CONCLAVE" sim tree-lock-naive --processes 3 --seed 198 --entries 40 --wait-bound 1 >"$WORK/wait"
+    [ "$(sed -n '/^What led here/{n;p}' "$WORK/wait" | awk '{print ($1 < 15.408)}')" = 1 ]
+}
+check "the wait that is reported is the one that is shown" its_own_wait
+lost_grant() {
+    "$CONCLAVE" sim central --processes 3 --entries 40 --think 1ms --wait-bound 1 --at '40ms lose coordinator p1 1' >"$WORK/lost"
+    sed -n '/^What led here/,$p' "$WORK/lost" | grep 'GRANT .* is LOST' >/dev/null
+}
+check "a deadlock is explained also where somebody was overtaken before" lost_grant

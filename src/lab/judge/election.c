@@ -36,21 +36,29 @@ static void forget(struct election_judge *judge, cv_pid p) {
     e->decided = e->leads = false;
 }
 
-/* Another leader, of the same term where terms count. */
+/* Another leader; where terms count, of the same one, or else one that led in it. */
 static cv_pid other_leader(const struct election_judge *judge, cv_pid p, uint32_t term) {
-    for (cv_pid q = 1; q <= judge->roster->processes; q++)
-        if (q != p && judge->of[q].leads && (!judge->rules.terms || judge->of[q].term == term))
-            return q;
-    return CV_NOBODY;
+    cv_pid former = CV_NOBODY;
+    for (cv_pid q = 1; q <= judge->roster->processes; q++) {
+        const struct elector *e = &judge->of[q];
+        if (q == p || (judge->rules.terms && e->term_led != term)) continue;
+        if (e->leads) return q;
+        if (judge->rules.terms) former = q;
+    }
+    return former;
 }
 
 static void judge_second(struct election_judge *judge, uint64_t now, cv_pid p, uint32_t term) {
     name_text first, second;
-    cv_pid other = judge->leaders ? other_leader(judge, p, term) : CV_NOBODY;
+    bool looks = judge->leaders || (judge->rules.terms && judge->elections);
+    cv_pid other = looks ? other_leader(judge, p, term) : CV_NOBODY;
     if (!other) return;
     name_of(judge, other, first);
     name_of(judge, p, second);
-    if (judge->rules.apart(judge->rules.context, other, p)) {
+    if (!judge->of[other].leads) {
+        verdict_violated(&judge->verdict[UNIQUENESS], now,
+                         _("%s came to lead in term %u, in which %s had led"), second, term, first);
+    } else if (judge->rules.apart(judge->rules.context, other, p)) {
         judge->split_brain = true;
         verdict_violated(&judge->verdict[UNIQUENESS], now,
                          _("split-brain: %s leads one part of the network and %s another"), first,
@@ -68,7 +76,8 @@ static void judge_change(struct election_judge *judge, uint64_t now, cv_pid p) {
     cv_pid latest = judge->latest;
     judge->latest = p;
     judge->elections++;
-    if (!latest || latest == p || judge->of[latest].crashed || judge->of[latest].failed_since)
+    if (!latest || latest == p || judge->of[latest].crashed || judge->of[latest].failed_since ||
+        judge->rules.apart(judge->rules.context, latest, p))
         return;
     judge->unexplained++;
     verdict_violated(&judge->verdict[STABILITY], now, _("%s took the lead from %s, which was well"),
@@ -86,6 +95,7 @@ static void decide(struct election_judge *judge, uint64_t now, cv_pid p, const s
         judge_second(judge, now, p, tell->term);
         judge_change(judge, now, p);
         e->failed_since = false;
+        e->term_led = tell->term;
     }
     e->decided = true;
     e->leads = leads;
@@ -257,5 +267,8 @@ void election_judge_close(struct election_judge *judge, uint64_t now, enum run_e
     if (judge->rules.anonymous && judge->verdict[SAFETY].value == HELD)
         verdict_set(&judge->verdict[SAFETY], HELD, now,
                     _("without ids no process is the right one"));
+    if (judge->rules.anonymous && judge->leaders > 1 && judge->verdict[AGREEMENT].value == HELD)
+        verdict_set(&judge->verdict[AGREEMENT], HELD, now,
+                    _("without ids nobody can tell one leader from another"));
     free(parts);
 }

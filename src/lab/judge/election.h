@@ -39,6 +39,7 @@ struct election_rules {
 struct elector {
     uint64_t leader_id; /* that it follows; its own when it leads */
     uint32_t term;
+    uint32_t term_led; /* the last in which it led, also before a crash */
     bool decided, leads, crashed;
     bool failed_since; /* crashed or cut off since it was elected */
 };

@@ -175,7 +175,8 @@ static int parse_words(struct sim_action *action, const struct roster *roster,
     }
     return fail(error,
                 "unknown '%.40s'; known: acquire, campaign, crash, recover, pause, resume, drift, "
-                "suspects, trusts, timeout, chooses, partition, heal, delay, lose",
+                "suspects, trusts, timeout, chooses; and without a process before them partition, "
+                "heal, delay FROM TO TIME, lose FROM TO K",
                 w->at[2]);
 }
 

@@ -91,7 +91,9 @@ const struct setting sim_settings[] = {
      AT(wait_bound), 1, UINT64_MAX},
     {"starved-after", "K", "this many entries of others during one wait are starvation", SET_COUNT,
      FOR_JUDGE, LOCKS, AT(starved_after), 1, UINT64_MAX},
-    {"patience", "TIME", "end when there was no progress for this long although a process waits",
+    {"patience", "TIME",
+     "end when there was no progress for this long although a process waits (1min, and more for "
+     "long delays or faults)",
      SET_DURATION, FOR_JUDGE, BOTH, AT(progress_timeout), 0, 0},
 };
 const char *const setting_group_name[SETTING_GROUPS] = {
@@ -445,7 +447,8 @@ int config_check(const struct sim_config *config, char error[SIM_ERROR_MAX]) {
         algorithm->problem != CV_ELECTION)
         return refuse(error, "detector: this algorithm does not use a failure detector");
     if (config->amnesia && !config->recover)
-        return refuse(error, "amnesia: is for processes that come back; it needs --recover");
+        return refuse(error, "amnesia: is for processes that come back; it needs --recover, or in "
+                             "a schedule 'p1 recover amnesia'");
     if (config->recover && config->crash_rate == 0)
         return refuse(error, "recover: nothing crashes without --crash-rate");
     if (config->detector.option[DETECTOR_INTERVAL] < 4)

@@ -28,11 +28,14 @@ void faults_open(struct sim *sim) {
     const struct sim_config *config = sim->config;
     double n = sim->roster.processes;
     for (size_t i = 0; i < config->action_count; i++) {
-        if (config->actions[i].at_us == 0 && prepares(&config->actions[i])) {
-            act(sim, &config->actions[i]);
+        const struct sim_action *action = &config->actions[i];
+        uint64_t end = action->at_us + (action->type == ACT_PAUSE ? action->amount : 0);
+        if (end > sim->schedule_end_us) sim->schedule_end_us = end;
+        if (action->at_us == 0 && prepares(action)) {
+            act(sim, action);
             continue;
         }
-        uint32_t event = sim_schedule(sim, config->actions[i].at_us, EV_ACTION, 0);
+        uint32_t event = sim_schedule(sim, action->at_us, EV_ACTION, 0);
         sim->event[event].arg = (uint32_t)i;
         sim->actions_left++;
     }

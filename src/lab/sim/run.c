@@ -94,14 +94,19 @@ static uint64_t lay_out(struct sim *sim, struct machine *machine, uint64_t size)
     return size;
 }
 
-/* A token may need a whole round of a large ring before a process enters, and a scripted run may
- * last as long as its schedule. */
+static double longest_fault(const struct sim_config *config) {
+    double pause = config->pause_rate > 0 ? distribution_mean(&config->pause_for) : 0;
+    double split = config->partition_rate > 0 ? distribution_mean(&config->partition_for) : 0;
+    double crash = config->crash_rate > 0 ? distribution_mean(&config->recover_after) : 0;
+    return fmax(pause, fmax(split, crash));
+}
+
+/* A token may need a whole round of a large ring before a process enters, and faults end. */
 static uint64_t default_progress_timeout(const struct sim *sim) {
     const struct sim_config *config = sim->config;
     double round = distribution_mean(&config->delay) * sim->roster.processes;
-    double timeout = 60e6 + 4 * round + 100 * distribution_mean(&config->hold);
-    if (config->scripted && config->action_count)
-        timeout += (double)config->actions[config->action_count - 1].at_us;
+    double timeout =
+        fmax(60e6, 10 * longest_fault(config)) + 4 * round + 100 * distribution_mean(&config->hold);
     return timeout < (double)SIM_TIME_MAX_US ? (uint64_t)timeout : SIM_TIME_MAX_US;
 }
 
@@ -375,6 +380,11 @@ static void dispatch(struct sim *sim, uint32_t index) {
     sim_free(sim, index);
 }
 
+/* A run that faults keep from ending has shown something when somebody has led. */
+static bool lasted(const struct sim *sim, bool failing) {
+    return failing && sim->election.elections;
+}
+
 static enum run_end loop(struct sim *sim) {
     const struct sim_config *config = sim->config;
     const bool played = config->scripted &&
@@ -393,8 +403,9 @@ static enum run_end loop(struct sim *sim) {
         uint32_t index = wheel_pop(&sim->wheel);
         uint64_t now = sim_now(sim);
         if (now > time_limit)
-            return failing || (played && sim->load->served(sim)) ? LASTED : TIME_LIMIT;
-        if (now - sim->progress_us > sim->progress_timeout_us && sim->load->stalled(sim))
+            return lasted(sim, failing) || (played && sim->load->served(sim)) ? LASTED : TIME_LIMIT;
+        if (now - sim->progress_us > sim->progress_timeout_us &&
+            now > sim->schedule_end_us + sim->progress_timeout_us && sim->load->stalled(sim))
             return NO_PROGRESS;
         if (park(sim, index)) continue;
         if (sim->service && service_queues(sim, index)) continue;

@@ -77,14 +77,15 @@ struct sim {
     const struct sim_load *load;
     struct topology topology;
     uint64_t hash;
-    uint32_t cause;        /* the trace entry whose step is being applied */
-    uint64_t background;   /* pending events that do not keep the run alive */
-    uint64_t budget;       /* requests that may still be made */
-    uint64_t outstanding;  /* requests, or starts of elections, that are not done */
-    uint64_t actions_left; /* of the schedule */
-    bool scheduled;        /* the schedule makes all requests */
-    uint32_t paused;       /* number of paused processes */
-    uint64_t progress_us;  /* when there was last progress */
+    uint32_t cause;           /* the trace entry whose step is being applied */
+    uint64_t background;      /* pending events that do not keep the run alive */
+    uint64_t budget;          /* requests that may still be made */
+    uint64_t outstanding;     /* requests, or starts of elections, that are not done */
+    uint64_t actions_left;    /* of the schedule */
+    uint64_t schedule_end_us; /* when it is done, and its pauses are over */
+    bool scheduled;           /* the schedule makes all requests */
+    uint32_t paused;          /* number of paused processes */
+    uint64_t progress_us;     /* when there was last progress */
     uint64_t progress_timeout_us;
     uint32_t heal;             /* EV_HEAL under way */
     const unsigned char *side; /* of a partition, by pid; NULL: none */

@@ -88,9 +88,10 @@ struct trace {
     uint64_t event;      /* the number of the event that is under way */
     uint64_t from_event; /* events before this one are not recorded */
     bool recording;
-    bool cut;        /* only kept entries are to be shown */
-    size_t left_out; /* entries that led here, too, long before */
-    bool full;       /* what came after TRACE_ENTRIES_MAX entries is missing */
+    bool cut;          /* only kept entries are to be shown */
+    size_t left_out;   /* entries that led here, too, long before */
+    size_t left_later; /* entries of a wait after those that somebody would read */
+    bool full;         /* what came after TRACE_ENTRIES_MAX entries is missing */
 };
 
 void trace_open(struct trace *trace, const struct sim_config *config);

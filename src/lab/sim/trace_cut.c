@@ -81,6 +81,33 @@ static void leave_out(struct cut *cut) {
     free(sent);
 }
 
+/* A fault that began before the cut does, and is not over by then, belongs to what led here: a
+ * split of the network, and what decides or concerns a process in it. */
+static void keep_lasting_faults(struct cut *cut, size_t first, const bool *involved) {
+    struct trace *trace = cut->trace;
+    size_t *fault = calloc(trace->roster.processes + 1, sizeof *fault); /* by pid; 0: a split */
+    cv_assert(fault);
+    for (size_t i = 1; i < first; i++) {
+        const struct trace_entry *entry = &trace->entry[i];
+        switch (entry->type) {
+        case TR_CRASH:
+        case TR_PAUSE:
+        case TR_PARTITION: fault[entry->process] = i; break;
+        case TR_RECOVER:
+        case TR_RESUME:
+        case TR_HEAL: fault[entry->process] = 0; break;
+        default: break;
+        }
+    }
+    for (cv_pid p = 0; p <= trace->roster.processes; p++) {
+        struct trace_entry *entry = &trace->entry[fault[p]];
+        if (!fault[p] || entry->kept || (p && !involved[p] && !cut->decides[fault[p]])) continue;
+        entry->kept = true;
+        trace->left_out -= trace->left_out && cut->decides[fault[p]];
+    }
+    free(fault);
+}
+
 /* Completes the cut: the arrivals of what was sent, what the applications were told then, and the
  * faults of the processes in it. */
 static void keep_context(struct cut *cut) {
@@ -102,7 +129,19 @@ static void keep_context(struct cut *cut) {
         if (fault && (!entry->process || involved[entry->process])) entry->kept = true;
         if (is_told(entry->type) && trace->entry[entry->cause].kept) entry->kept = true;
     }
+    keep_lasting_faults(cut, first, involved);
     free(involved);
+}
+
+/* A long wait repeats itself: its beginning is shown, and the faults after that. */
+static void shorten(struct trace *trace) {
+    size_t count = 0;
+    for (size_t i = 1; i < trace->count; i++) {
+        struct trace_entry *entry = &trace->entry[i];
+        if (!entry->kept || ++count <= CUT_MAX || is_fault(entry->type)) continue;
+        entry->kept = false;
+        trace->left_later++;
+    }
 }
 
 static void close_cut(struct cut *cut) {
@@ -134,15 +173,21 @@ static void decide_wait(struct cut *cut, cv_pid p, bool *follows) {
     }
 }
 
-/* When nobody enters any more: the crashes, and what was lost since the last entry. */
+/* When nobody enters any more: the crashes, the pauses that do not end, and what was lost since the
+ * last entry. */
 static void decide_losses(struct cut *cut) {
     const struct trace *trace = cut->trace;
-    size_t last_entry = cut->end;
-    while (last_entry > 1 && trace->entry[last_entry].type != TR_ENTER) last_entry--;
-    for (size_t i = 1; i <= cut->end; i++) {
-        bool lost = trace->entry[i].type == TR_LOST && i > last_entry;
-        if (lost || trace->entry[i].type == TR_CRASH) decide(cut, i);
+    bool entered = false, *resumed = calloc(trace->roster.processes + 1, 1);
+    cv_assert(resumed);
+    for (size_t i = cut->end; i > 0; i--) {
+        const struct trace_entry *entry = &trace->entry[i];
+        bool lost = entry->type == TR_LOST && !entered;
+        bool paused = entry->type == TR_PAUSE && !resumed[entry->process];
+        if (lost || paused || entry->type == TR_CRASH) decide(cut, i);
+        entered |= entry->type == TR_ENTER;
+        resumed[entry->process] |= entry->type == TR_RESUME;
     }
+    free(resumed);
 }
 
 static void decide_waits(struct cut *cut, const struct mutex_judge *judge) {
@@ -179,18 +224,13 @@ static void decide_overlap(struct cut *cut, const struct mutex_judge *judge) {
     cut->end = end;
 }
 
-/* Shows the longest wait of a process, by the entries of others during it, and those entries: that
- * they came decides, not why. */
-static void keep_wait(struct trace *trace, cv_pid p) {
-    size_t asked = 0, entered = 0, max = 0, from = 0, to = 0;
-    for (size_t i = 1; i < trace->count; i++) {
-        const struct trace_entry *entry = &trace->entry[i];
-        if (entry->type == TR_ASK && entry->process == p) asked = i, entered = 0;
-        if (entry->type != TR_ENTER || !asked) continue;
-        if (++entered > max) max = entered, from = asked, to = i;
-        if (entry->process == p) asked = 0;
-    }
-    for (size_t i = from; i <= to; i++) {
+/* Shows the wait of a process that had become too long at that time, and the entries of others
+ * during it: that they came decides, not why. */
+static void keep_wait(struct trace *trace, cv_pid p, uint64_t at_us) {
+    size_t to = trace->count - 1;
+    for (size_t i = to; i > 0 && trace->entry[i].time_us >= at_us; i--)
+        if (trace->entry[i].type == TR_ENTER && trace->entry[i].process == p) to = i;
+    for (size_t i = last_of(trace, TR_ASK, p, to); i <= to; i++) {
         struct trace_entry *entry = &trace->entry[i];
         if (entry->process == p || entry->type == TR_ENTER || entry->type == TR_LEAVE)
             entry->kept = true;
@@ -203,16 +243,18 @@ void trace_cut_lock(struct trace *trace, const struct mutex_judge *judge) {
     open_cut(&cut, trace);
     if (judge->belief.value == VIOLATED) {
         decide_overlap(&cut, judge);
-    } else if (judge->overtaken) {
-        keep_wait(trace, judge->overtaken);
+    } else if (judge->overtaken && judge->verdict[DEADLOCK].value != VIOLATED) {
+        keep_wait(trace, judge->overtaken, judge->verdict[BOUNDED_WAIT].at_us);
         trace->cut = true;
         keep_context(&cut);
         free(cut.decides);
+        shorten(trace);
         return;
     } else {
         decide_waits(&cut, judge);
     }
     close_cut(&cut);
+    if (judge->belief.value != VIOLATED) shorten(trace);
 }
 
 /* ---- Elections ---- */

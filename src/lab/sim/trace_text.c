@@ -80,6 +80,8 @@ void trace_write_text(const struct trace *trace, FILE *out) {
         fprintf(out, _("... %zu entries that led to these are left out\n"), trace->left_out);
     for (size_t i = 1; i < trace->count; i++)
         if (trace_shows(trace, i)) trace_write_entry(trace, i, out);
+    if (trace->left_later)
+        fprintf(out, _("... %zu more entries are left out\n"), trace->left_later);
     if (trace->full)
         fprintf(out, _("... and more: the trace ends after %d entries\n"), TRACE_ENTRIES_MAX);
 }
