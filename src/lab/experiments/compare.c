@@ -112,10 +112,13 @@ static void expect_suzuki_kasami(struct compare_row *row, double n) {
 
 static void expect_central_elected(struct compare_row *row, double n) {
     (void)n;
-    snprintf(
-        row->footnote, sizeof row->footnote,
-        _("%.4g%% of the entries were the leader's own, which need no message; the others take 3"),
-        100 * (1 - named_per_entry(row, "GRANT")));
+    double granted = named_per_entry(row, "GRANT");
+    double rest = row->per_entry - granted - named_per_entry(row, "REQUEST") -
+                  named_per_entry(row, "RELEASE");
+    snprintf(row->footnote, sizeof row->footnote,
+             _("%.4g%% of the entries were the leader's own, which need no message; the others "
+               "take 3, and the election took %.3g for each entry"),
+             100 * (1 - granted), rest);
 }
 
 static void expect_raymond(struct compare_row *row, double n) {

@@ -244,8 +244,10 @@ static void hold_the_rest(struct election_judge *judge, uint64_t now, enum run_e
         struct verdict *verdict = &judge->verdict[i];
         if (verdict->value != UNKNOWN || *verdict->why) continue;
         bool done = i == TERMINATION && judge->elections;
-        if (run_is_whole(end) || done)
+        if (run_is_settled(end) || done)
             verdict->value = HELD;
+        else if (run_is_whole(end)) /* it would never have ended */
+            verdict_set(verdict, HELD, now, _("not violated within %s"), lasted);
         else
             verdict_set(verdict, UNKNOWN, now,
                         _("not violated within %s, when the run was cut short"), lasted);
