@@ -276,6 +276,9 @@ static int elect(struct peer_request *request) {
 /* The others may need it for longer than it needs them. */
 static int serve(struct peer_request *request) {
     peer_thread_done(request->thread, request->stay);
+    if (request->run.verbose)
+        remote_say(0, "peer %u is done, and serves the others until %s", number_of(request),
+                   request->stay ? "it is told to end" : "they are done as well");
     while (request->stay || !peer_thread_is_over(request->thread)) {
         struct cv_tell tell;
         while (peer_thread_next(request->thread, &tell)) continue;

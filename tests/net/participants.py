@@ -292,10 +292,9 @@ def one_that_is_done_may_be_ended(directory):
     """A command that has done its work, and serves the others, ends in order: nothing that it has is lost."""
     for algorithm in ("suzuki-kasami", "raymond", "token-ring", "roucairol-carvalho"):
         group = Staying(directory, algorithm, start=[2, 3])
-        group.start(1, "lock", "--", "sh", "-c", "touch inside")
-        eventually(lambda: os.path.exists(f"{group.directory}/inside"), "it has been inside")
-        os.unlink(f"{group.directory}/inside")
-        eventually(lambda: "connected with 1 " in group.ask(2, "state")[1], "it serves the others")
+        group.start(1, "lock", "--", "true", options=["-v"])
+        eventually(lambda: "serves the others" in group.said(1, "err"), "it is done")
+        eventually(lambda: "connected with 1 " in group.ask(2, "state")[1], "it can hand on what it has")
         group.running[1].terminate()
         assert group.running.pop(1).wait(TIMEOUT_S) == 128 + signal.SIGTERM
         for number in (3, 2, 1, 3, 2) if algorithm == "suzuki-kasami" else (1, 3, 2):

@@ -128,6 +128,8 @@ check "a ring that is a star" says "needs a ring" 2 c sim chang-roberts --topolo
 check "an unknown shape" says "not complete, ring, line" 2 c sim yo-yo --topology torus
 check "edges without an edge" says "there is no edge in it" 2 c sim yo-yo --edges 1,2,3
 check "... nor in a word" says "there is no edge in it" 2 c sim yo-yo --edges foo
+nothing_joined() { echo 'graph {a b}' >"$WORK/apart.dot" && says "there is no edge in it" 2 c sim yo-yo --graph "$WORK/apart.dot"; }
+check "... nor in two names of Graphviz" nothing_joined
 check "an edge to itself" says "joined to itself" 2 c sim yo-yo --edges 1-1
 check "a lock's setting" says "not for bully, which is an election" 2 c sim bully --hold 3ms
 check "an election's setting" says "not for central, which is a lock" 2 c sim central --ids random

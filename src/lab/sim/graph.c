@@ -15,6 +15,7 @@ struct reader {
     struct graph *graph;
     const char *at;
     int line;
+    bool graphviz; /* where two names on a line are two processes, not an edge */
     char *error;
     uint32_t *vertex_slot; /* vertices by name */
     uint64_t *edge_slot;   /* edges by their ends */
@@ -190,7 +191,7 @@ static int read_header(struct reader *r) {
     ahead.at += *ahead.at == '"';
     while (of_name(*ahead.at)) ahead.at++;
     skip_blank(&ahead, true);
-    if (*ahead.at == '{') r->at = ahead.at + 1, r->line = ahead.line;
+    if (*ahead.at == '{') r->at = ahead.at + 1, r->line = ahead.line, r->graphviz = true;
     return 0;
 }
 
@@ -209,12 +210,12 @@ static int skip_other(struct reader *r) {
     return 0;
 }
 
-/* "a b" on a line, or a chain "a -- b - c". */
+/* "a b" on a line, except in Graphviz, a chain "a -- b - c", or a name without edges. */
 static int read_edges(struct reader *r) {
     uint32_t a = read_name(r), b;
     if (!a) return -1;
     skip_blank(r, false);
-    if (at_name(r)) {
+    if (at_name(r) && !r->graphviz) {
         if (!(b = read_name(r)) || join(r, a, b) != 0) return -1;
         skip_blank(r, false);
         return at_name(r) || *r->at == '-' ? fail(r, "more than two names on a line") : 0;
