@@ -6,7 +6,9 @@
  * lowest level whose span it shares with the present, so it moves down at most once per level.  The
  * nodes of a slot are in the order of insertion: an earlier node of the same time has always been
  * moved down before a later one can be inserted below.  Nodes are records of the caller, 64 bytes
- * each, that begin with a wheel_node and are addressed by index; index 0 means none. */
+ * each, that begin with a wheel_node and are addressed by index; index 0 means none.
+ *
+ * A slot whose bit is not set is zero, so a wheel is cleared at the cost of what is in it. */
 #ifndef CV_BASE_WHEEL_H
 #define CV_BASE_WHEEL_H
 
@@ -100,6 +102,19 @@ static inline void wheel_unlink_near(struct wheel *w, unsigned slot, uint32_t in
     if (w->near[slot].first) return;
     w->near_slots[slot / 64] &= ~((uint64_t)1 << slot % 64);
     if (!w->near_slots[slot / 64]) w->near_words &= ~((uint64_t)1 << slot / 64);
+}
+
+/* Forgets all nodes and the time: as new, with the same `nodes`. */
+static inline void wheel_clear(struct wheel *w) {
+    for (; w->near_words; w->near_words &= w->near_words - 1) {
+        unsigned word = (unsigned)__builtin_ctzll(w->near_words);
+        for (uint64_t *slots = &w->near_slots[word]; *slots; *slots &= *slots - 1)
+            w->near[word * 64 + (unsigned)__builtin_ctzll(*slots)] = (struct wheel_list){0};
+    }
+    for (unsigned level = 0; level < WHEEL_LEVELS; level++)
+        for (uint64_t *slots = &w->far_slots[level]; *slots; *slots &= *slots - 1)
+            w->far[level][__builtin_ctzll(*slots)] = (struct wheel_list){0};
+    w->now = w->count = 0;
 }
 
 static inline void wheel_insert(struct wheel *w, uint32_t index, uint64_t time) {

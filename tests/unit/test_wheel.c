@@ -172,6 +172,18 @@ static void a_full_wheel_is_as_in_the_model(void **state) {
     }
 }
 
+static void a_cleared_wheel_is_as_new(void **state) {
+    (void)state;
+    for (size_t sequence = 0; sequence < 4 * MAGNITUDES; sequence++) {
+        struct bench *b = bench_new(sequence);
+        struct wheel new = {.nodes = b->wheel.nodes};
+        for (int i = 0; i < 400; i++) random_operation(b, 1 + sequence % MAGNITUDES);
+        wheel_clear(&b->wheel);
+        assert_memory_equal(&b->wheel, &new, sizeof new);
+        bench_free(b);
+    }
+}
+
 /* ---- One thing at a time ---- */
 
 static void an_empty_wheel_gives_nothing(void **state) {
@@ -253,6 +265,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_sequence_is_as_in_the_model),
         cmocka_unit_test(a_full_wheel_is_as_in_the_model),
+        cmocka_unit_test(a_cleared_wheel_is_as_new),
         cmocka_unit_test(an_empty_wheel_gives_nothing),
         cmocka_unit_test(equal_times_keep_the_order_of_insertion),
         cmocka_unit_test(removal_works_on_every_level),

@@ -114,13 +114,14 @@ static void open_run(struct sim *sim, const struct sim_config *config, struct tr
     arena_reset(&sim->fixed);
     arena_reset(&sim->body_arena);
     sim->event_arena.used = 0; /* not zeroed: events are written before they are read */
-    *sim = (struct sim){.config = config,
-                        .algorithm = config->algorithm,
-                        .roster = config_roster(config),
-                        .fixed = sim->fixed,
-                        .event_arena = sim->event_arena,
-                        .body_arena = sim->body_arena,
-                        .trace = trace};
+    struct arena fixed = sim->fixed, event_arena = sim->event_arena, body_arena = sim->body_arena;
+    wheel_clear(&sim->wheel);
+    memset(sim, 0, offsetof(struct sim, wheel));
+    sim->fixed = fixed, sim->event_arena = event_arena, sim->body_arena = body_arena;
+    sim->config = config;
+    sim->algorithm = config->algorithm;
+    sim->roster = config_roster(config);
+    sim->trace = trace;
     sim->event = (struct sim_event *)(void *)sim->event_arena.base;
     arena_extend(&sim->event_arena, sizeof(struct sim_event)); /* index 0 is none */
     sim->event_count = 1;

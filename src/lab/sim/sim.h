@@ -64,7 +64,6 @@ struct sim {
     struct roster roster;
     struct cv_env env;
     struct cv_out out;
-    struct wheel wheel;
     struct rng rng;
     struct arena fixed, event_arena, body_arena;
     struct sim_event *event;
@@ -102,6 +101,7 @@ struct sim {
     uint32_t *part; /* of the network, by pid, when there may be several; else NULL */
     const struct verdict *first_violated; /* the verdict that can be violated before the end */
     struct sim_result result;
+    struct wheel wheel; /* the last: most of the bytes, and a new run does not zero them */
 };
 
 /* Returns 0, or -1 when there is no address space left. */
