@@ -50,7 +50,14 @@ static void grow(struct arena *arena, size_t needed) {
     if (usable < needed + ARENA_STEP_MIN) usable = needed + ARENA_STEP_MIN;
     usable = (usable + 4095) & ~(size_t)4095;
     if (usable > arena->reserved) usable = arena->reserved;
-    if (needed > usable || mprotect(arena->base, usable, PROT_READ | PROT_WRITE) != 0) {
+    if (needed > usable) {
+        fprintf(stderr,
+                "conclave: out of address space: %zu MiB were asked for of %zu, which is what "
+                "'ulimit -v' leaves; raise it, or use fewer processes\n",
+                needed >> 20, arena->reserved >> 20);
+        exit(3);
+    }
+    if (mprotect(arena->base, usable, PROT_READ | PROT_WRITE) != 0) {
         fprintf(stderr, "conclave: out of memory: %zu MiB were asked for; use fewer processes\n",
                 needed >> 20);
         exit(3);

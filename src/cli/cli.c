@@ -88,6 +88,11 @@ void require_output(const char *path, bool force) {
         usage_error("%s exists; --force overwrites it", path);
 }
 
+void require_two_files(const char *name, const char *path, const char *other, const char *its) {
+    if (path && its && strcmp(path, "-") != 0 && strcmp(path, its) == 0)
+        usage_error("%s: --%s writes to %s as well", name, other, path);
+}
+
 FILE *open_output(const char *path, bool force) {
     if (strcmp(path, "-") == 0) return stdout;
     FILE *file = fopen(path, force ? "w" : "wx");

@@ -89,6 +89,8 @@ const struct cv_algorithm *algorithm_among(int count, char **words);
 FILE *open_output(const char *path, bool force);
 /* Refuses such a file before anything is computed; `path` may be NULL. */
 void require_output(const char *path, bool force);
+/* Refuses one file for the results of two options; each path may be NULL. */
+void require_two_files(const char *name, const char *path, const char *other, const char *its);
 #define FORCE_HELP "overwrite files that are there already"
 void close_output(FILE *file, const char *path);
 

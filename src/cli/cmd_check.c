@@ -243,6 +243,7 @@ static void refuse_nonsense(const struct check_request *request) {
         usage_error("trace: both it and --json want standard output; give --output FILE");
     require_output(request->output, request->force);
     require_output(request->scenario, request->force);
+    require_two_files("save-scenario", request->scenario, "output", request->output);
 }
 
 /* Half of the memory of the machine; a module in a browser does not know it. */

@@ -208,6 +208,9 @@ static void check(struct request *request) {
     require_output(request->output, request->force);
     require_output(request->gaps, request->force);
     require_output(request->saved, request->force);
+    require_two_files("save-scenario", request->saved, "output", request->output);
+    require_two_files("save-scenario", request->saved, "gaps", request->gaps);
+    require_two_files("gaps", request->gaps, "output", request->output);
 }
 
 /* ---- Running ---- */

@@ -26,7 +26,7 @@ graphs() {
 }
 right_on() {
     "$CONCLAVE" check yo-yo --edges "$1" --reduce order --jobs 1 --json 2>/dev/null |
-        jq -e '.end == "complete" and ([.verdicts[]] | unique) == ["held"]' >/dev/null || echo "$1"
+        jq -es '.[0].end == "complete" and ([.[0].verdicts[]] | unique) == ["held"]' >/dev/null || echo "$1"
 }
 export -f right_on
 every_graph() {

@@ -58,6 +58,10 @@ directed() {
 check "a network from an edge list, its names the ids" edge_list
 check "a network from Graphviz" graphviz
 check "a directed one is refused" directed
+cut_off() { printf 'graph {\n a -- b\n' >"$WORK/cut" && says "cut:3: '}' is missing" 2 c sim yo-yo --graph "$WORK/cut"; }
+check "... and one that is cut off" cut_off
+more() { printf 'graph { a -- b } # one\nx y\n' >"$WORK/more" && says "more:2: there is more" 2 c sim yo-yo --graph "$WORK/more"; }
+check "... and one with more after it" more
 check "a ring, edge by edge" json '.leader == 9 and .messages == 16' \
     c sim chang-roberts --edges 5-9,9-2,2-7,7-4,4-5 --json
 check "one that is no ring" says "needs a ring" 2 c sim chang-roberts --edges 5-9,9-2,2-7
@@ -133,6 +137,20 @@ check "... nor in two names of Graphviz" nothing_joined
 check "an edge to itself" says "joined to itself" 2 c sim yo-yo --edges 1-1
 check "a lock's setting" says "not for bully, which is an election" 2 c sim bully --hold 3ms
 check "an election's setting" says "not for central, which is a lock" 2 c sim central --ids random
+
+# A side of a partition may be empty.
+for election in bully invitation majority-terms raft; do
+    check "$election is alone on the second side" json '.verdicts.uniqueness == "held"' \
+        c sim "$election" --processes 1 --at '0ms partition | p1' --json
+done
+check "two on the second and the third side" json '.verdicts.uniqueness == "violated" and .verdicts.agreement == "held"' \
+    c sim bully --processes 2 --at '0ms partition | p1 | p2' --json
+
+# Wrong suspicions may keep an election from ending, with no fault at all.
+check "a run that suspicions keep from ending ends" json '.verdicts.uniqueness == "violated" and
+    .verdicts.safety == "unknown"' c sim bully --processes 3 --detector fixed:12ms --delay exponential:3ms --json
+check "... but not before what is scheduled" json '.verdicts.liveness == "held" and .leader == 2' c sim bully --processes 3 \
+    --detector 20ms --at '200s p3 crash' --json
 
 # Rings skip the dead when they have a detector.
 for election in ring-anonymous ring-list ring-coordinator chang-roberts; do

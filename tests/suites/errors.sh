@@ -84,6 +84,10 @@ all_files_are_known() {
 }
 check "no option that writes a file is left out" all_files_are_known
 check "a plot that is there" says "exists; --force" 2 c compare --elections --plot "$WORK/precious"
+check "one file for two results" says "--output writes to $WORK/both as well" 2 c sim central --entries 2 --trace text \
+    --output "$WORK/both" --save-scenario "$WORK/both"
+check "... of the checker" says "--output writes to $WORK/both as well" 2 c check lamport --trace text \
+    --output "$WORK/both" --save-scenario "$WORK/both"
 check "a place that is no file" exits 0 c sim central --entries 2 --trace text --output /dev/null
 check "a scenario that check does not read" says "--save-scenario FILE keeps the counterexample" 2 \
     c check lamport --scenario "$WORK/precious"

@@ -259,10 +259,12 @@ void election_judge_close(struct election_judge *judge, uint64_t now, enum run_e
     uint32_t n = judge->roster->processes;
     struct part *parts = calloc((size_t)n + 1, sizeof *parts);
     cv_assert(parts);
-    for (cv_pid p = 1; p <= n; p++)
+    for (cv_pid p = 1; p <= n; p++) {
+        cv_assert(part[p] <= n);
         if (!judge->of[p].crashed &&
             (!parts[part[p]].best || better(judge, p, parts[part[p]].best)))
             parts[part[p]].best = p;
+    }
     judge_followers(judge, now, part, parts, run_is_settled(end) ? VIOLATED : UNKNOWN);
     judge_undecided(judge, now, end);
     hold_the_rest(judge, now, end);

@@ -15,7 +15,7 @@ struct reader {
     struct graph *graph;
     const char *at;
     int line;
-    bool graphviz; /* where two names on a line are two processes, not an edge */
+    bool graphviz; /* between its braces two names on a line are two processes, not an edge */
     char *error;
     uint32_t *vertex_slot; /* vertices by name */
     uint64_t *edge_slot;   /* edges by their ends */
@@ -195,10 +195,17 @@ static int read_header(struct reader *r) {
     return 0;
 }
 
+static int end_graphviz(struct reader *r) {
+    r->at++;
+    r->graphviz = false;
+    skip_blank(r, true);
+    return *r->at ? fail(r, "there is more after the last '}'") : 1;
+}
+
 /* Skips what Graphviz has besides edges: returns 1 when it did, 0 when not, -1 on an error. */
 static int skip_other(struct reader *r) {
     const char *start = r->at;
-    if (*r->at == '}') return r->at++, 1;
+    if (*r->at == '}' && r->graphviz) return end_graphviz(r);
     if (*r->at == '[') return skip_brackets(r) == 0 ? 1 : -1;
     if (is_word(r, "subgraph")) return fail(r, "subgraphs are not understood");
     bool styled = is_word(r, "graph") || is_word(r, "node") || is_word(r, "edge");
@@ -237,6 +244,7 @@ static int read_text(struct reader *r) {
         int other = skip_other(r);
         if (other < 0 || (other == 0 && read_edges(r) != 0)) return -1;
     }
+    if (r->graphviz) return fail(r, "'}' is missing");
     if (r->graph->edge_count) return 0;
     return fail(r, "there is no edge in it; an edge is two names and what joins them, as in 1-2");
 }

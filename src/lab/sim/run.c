@@ -386,6 +386,16 @@ static bool lasted(const struct sim *sim, bool failing) {
     return failing && sim->election.elections;
 }
 
+/* Faults may keep an election from ending for ever, and so may wrong suspicions. */
+static uint64_t time_limit(const struct sim *sim, bool failing) {
+    if (sim->config->time_limit) return sim->config->time_limit;
+    if (failing) return ELECTION_TIME_US;
+    if (sim->algorithm->problem != CV_ELECTION || !sim->machine[DETECTOR].code)
+        return SIM_TIME_MAX_US;
+    uint64_t least = default_progress_timeout(sim), timeout = sim->progress_timeout_us;
+    return sim->schedule_end_us + (timeout > least ? timeout : least);
+}
+
 static enum run_end loop(struct sim *sim) {
     const struct sim_config *config = sim->config;
     const bool played = config->scripted &&
@@ -393,9 +403,7 @@ static enum run_end loop(struct sim *sim) {
     const bool rests =
         played || (!(sim->algorithm->traits & CV_NEVER_QUIESCENT) && !sim->machine[DETECTOR].code);
     const bool failing = sim->algorithm->problem == CV_ELECTION && config_keeps_failing(config);
-    const uint64_t time_limit = config->time_limit ? config->time_limit
-                                : failing          ? ELECTION_TIME_US
-                                                   : SIM_TIME_MAX_US;
+    const uint64_t end = time_limit(sim, failing);
     for (;;) {
         if (sim->wheel.count == sim->background && !failing)
             return sim->load->served(sim) ? ALL_SERVED : QUIESCENT;
@@ -403,7 +411,7 @@ static enum run_end loop(struct sim *sim) {
         if (sim->result.events >= config->event_limit) return EVENT_LIMIT;
         uint32_t index = wheel_pop(&sim->wheel);
         uint64_t now = sim_now(sim);
-        if (now > time_limit)
+        if (now > end)
             return lasted(sim, failing) || (played && sim->load->served(sim)) ? LASTED : TIME_LIMIT;
         if (now - sim->progress_us > sim->progress_timeout_us &&
             now > sim->schedule_end_us + sim->progress_timeout_us && sim->load->stalled(sim))

@@ -1,5 +1,6 @@
 #include "lab/sim/topology.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,9 +126,12 @@ uint32_t topology_parts(const struct topology *topology, const bool *gone,
     uint32_t *stack = part + n + 1; /* the caller provides room for both */
     for (uint32_t p = 0; p <= n; p++) part[p] = 0;
     bool complete = topology->complete || topology->ring;
+    uint32_t of_side[UCHAR_MAX + 1] = {0}; /* a side may be empty, a part may not */
     for (uint32_t p = 1; complete && p <= n; p++) {
-        if (!gone || !gone[p]) part[p] = 1 + (side ? side[p] : 0u);
-        if (part[p] > parts) parts = part[p];
+        if (gone && gone[p]) continue;
+        uint32_t *its = &of_side[side ? side[p] : 0];
+        if (!*its) *its = ++parts;
+        part[p] = *its;
     }
     for (uint32_t start = 1; !complete && start <= n; start++) {
         if (part[start] || (gone && gone[start])) continue;
