@@ -22,6 +22,10 @@ check "whose leader has a crown, twice" count franklin.graph '<use xlink:href="#
 check "the bully's drawings" captioned bully-003.graph \
     "a  ELECTION/b  ANSWER/c  ELECTION/d  ANSWER/e  COORDINATOR/f  the end/"
 check "lists with their initiator" eval "has ring-003.graph '>[6,0]<' && has ring-003.graph '>[3,4,5,6]<'"
+drawing() { "$CONCLAVE" sim --scenario "scenarios/$1.scenario" --trace graph 2>/dev/null | sed '1,/<\/defs>/d'; } # without its styles
+for name in yo-yo franklin maekawa-seven bully-001 bully-003 bully-004 chang-roberts ring-003; do
+    check "$name is drawn as before" same "tests/golden/$name.graph" drawing "$name"
+done
 quorums() {
     "$CONCLAVE" sim maekawa --processes 7 --entries 7 --think 0ms --trace graph 2>/dev/null >"$WORK/quorums.graph"
     count quorums.graph '<path class="quorum"' 7
@@ -53,28 +57,28 @@ same_again() { # FORMAT ARGUMENTS...: the same bytes
 check "the same seed, the same drawings" same_again graph yo-yo --processes 25 --topology random:0.2 --seed 3
 check "the same seed, the same diagram" same_again svg quorum --crash-rate 2/s --recover --entries 40 --seed 3
 
-bounded() { # ARGUMENTS...: at most 4,500 pixels wide and high
+fits() { # ARGUMENTS...: at most 4,500 pixels wide and high
     "$CONCLAVE" sim "$@" 2>/dev/null >"$WORK/bounded.svg"
     xmllint --noout "$WORK/bounded.svg" && [ "$(sed -n 's/.* width="\([0-9]*\)" height=.* viewBox.*/\1/p' "$WORK/bounded.svg")" -le 4500 ] &&
         [ "$(sed -n 's/.* height="\([0-9]*\)" viewBox.*/\1/p' "$WORK/bounded.svg")" -le 4500 ]
 }
 for format in svg graph; do
-    check "a long run ($format)" bounded central --entries 2000 --trace "$format"
+    check "a long run ($format)" fits central --entries 2000 --trace "$format"
     check "has pages ($format)" has bounded.svg '>Page 1 of '
-    check "and a second ($format)" bounded central --entries 2000 --trace "$format" --page 2
+    check "and a second ($format)" fits central --entries 2000 --trace "$format" --page 2
     check "which says so ($format)" has bounded.svg '>Page 2 of '
-    check "a page beyond the last ($format)" bounded central --entries 2000 --trace "$format" --page 100000
+    check "a page beyond the last ($format)" fits central --entries 2000 --trace "$format" --page 100000
     check "is the last ($format)" has bounded.svg 'shows the beginning.<'
-    check "many processes ($format)" bounded ricart-agrawala --processes 300 --entries 3 --trace "$format"
-    check "heartbeats ($format)" bounded majority-terms --crash-rate 0.2/s --recover --time-limit 30s --trace "$format" --page 2
+    check "many processes ($format)" fits ricart-agrawala --processes 300 --entries 3 --trace "$format"
+    check "heartbeats ($format)" fits majority-terms --crash-rate 0.2/s --recover --time-limit 30s --trace "$format" --page 2
     check "are folded ($format)" has bounded.svg 'folded'
 done
 # Whoever recovers does not know where the token is, and the part that is drawn need not be connected.
-check "a tree that has lost its way" bounded raymond --processes 7 --at '2ms p3 crash' --at '4ms p3 recover' --trace graph
+check "a tree that has lost its way" fits raymond --processes 7 --at '2ms p3 crash' --at '4ms p3 recover' --trace graph
 for seed in 30 35; do
-    check "a part of a network ($seed)" bounded yo-yo --processes 300 --topology random:0.0167 --event-limit 500 --seed $seed --trace graph
+    check "a part of a network ($seed)" fits yo-yo --processes 300 --topology random:0.0167 --event-limit 500 --seed $seed --trace graph
 done
-check "how many processes are left out" eval "bounded chang-roberts --processes 300 --trace graph && has bounded.svg '>Only the first 120 of 300 processes are drawn.<'"
+check "how many processes are left out" eval "fits chang-roberts --processes 300 --trace graph && has bounded.svg '>Only the first 120 of 300 processes are drawn.<'"
 
 printf 'title <a> & "b"\nalgorithm central\nprocesses A B\nat 0ms A acquire\n' >"$WORK/names.scenario"
 for format in svg graph; do
@@ -86,3 +90,44 @@ check "a counterexample as drawings" eval \
 check "a page of text" says "only svg and graph have pages" 2 "$CONCLAVE" sim central --trace text --page 2
 check "page nought" says "page: '0' is not a whole number above 0" 2 "$CONCLAVE" sim central --trace svg --page 0
 check "a page without a picture" says "page: goes with --trace" 2 "$CONCLAVE" sim central --page 2
+
+# ---- Labels, as a browser lays them out ----
+
+with_processes
+labels() { bounded /usr/bin/python3 tests/browser/labels.py "$@"; }
+# picture NAME ARGUMENTS...: a run in both formats.  What cannot be run like that is left out.
+picture() {
+    local name=$1 format
+    shift
+    for format in svg graph; do
+        "$CONCLAVE" sim "$@" --trace $format >"$WORK/labels/$name.$format.svg" 2>/dev/null || [ $? -ne 2 ] || rm "$WORK/labels/$name.$format.svg"
+    done
+}
+faults=(--crash-rate 3/s --recover --pause-rate 2/s --partition-rate 2/s --loss 0.1 --time-limit 2s)
+hasty=(--crash-rate 5/s --recover --amnesia --delay exponential:3ms --reorder --detector fixed:12ms --time-limit 1s)
+make_pictures() {
+    mkdir -p "$WORK/labels"
+    for file in scenarios/*.scenario; do picture "$(basename "$file" .scenario)" --scenario "$file"; done
+    "$CONCLAVE" list --json | jq -r '.[].algorithm' >"$WORK/algorithms"
+    while read -r algorithm; do
+        picture "$algorithm-faults" "$algorithm" --processes 6 --seed 3 "${faults[@]}"
+        picture "$algorithm-pt" "$algorithm" --processes 3 --seed 5 --page 2 --lang pt "${hasty[@]}"
+        for seed in $(seq 1 $(long && echo 20 || echo 0)); do
+            picture "$algorithm-$seed" "$algorithm" --processes $((2 + seed)) --seed "$seed" "${faults[@]}"
+            picture "$algorithm-$seed-pt" "$algorithm" --processes $((2 + seed)) --seed "$seed" --lang pt "${hasty[@]}"
+        done
+    done <"$WORK/algorithms"
+    [ "$(find "$WORK/labels" -name '*.svg' | wc -l)" -gt 200 ]
+}
+check "pictures of all kinds of runs" make_pictures
+check "no two labels lie on each other" labels "$WORK"/labels/*.svg
+printf '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 99 99">%s</svg>' \
+    '<text x="9" y="30">these</text><text x="30" y="36" transform="rotate(9)">meet</text>' >"$WORK/meet.svg"
+printf '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 99 99"><text x="70" y="30">beyond</text></svg>' >"$WORK/beyond.svg"
+noticed() {
+    labels "$WORK/meet.svg" "$WORK/beyond.svg" >"$WORK/noticed"
+    local status=$?
+    [ $status -eq 1 ] || return $status
+    diff - "$WORK/noticed" <<<"$WORK/meet.svg: these | meet"$'\n'"$WORK/beyond.svg: beyond: cut off"
+}
+check "two that do are noticed, and one that is cut off" noticed

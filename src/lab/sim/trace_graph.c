@@ -54,7 +54,7 @@ static void put_caption(const struct graph_picture *picture, size_t index, int y
                      stage->messages == 1 ? _("%u message, %s to %s") : _("%u messages, %s to %s"),
                      stage->messages, from, to);
     }
-    svg_label(out, "legend", 10, y + 16, text);
+    if (used) svg_label(out, "legend", 10, y + 16, text);
     if (!frame->folded) return;
     snprintf(text, sizeof text, _("after %u more like those before, folded"), frame->folded);
     svg_label(out, "legend", 10, y + (used ? 32 : 16), text);
@@ -94,8 +94,8 @@ static size_t make_samples(const struct trace *trace, const struct graph_legend 
     add_sample(samples, &count, legend->paused, _("pauses"),
                "<circle class=\"node\" r=\"8\" fill=\"url(#hatching)\"/>", NULL);
     add_sample(samples, &count, legend->message, _("message"),
-               "<path class=\"message\" stroke=\"%s\" marker-end=\"url(#head0)\" d=\"M-12 0H12\"/>",
-               svg_colours[0]);
+               "<path class=\"message\" stroke=\"%s\" marker-end=\"url(#head5)\" d=\"M-12 0H12\"/>",
+               svg_colours[5]); /* grey: each kind has a colour of its own */
     add_sample(samples, &count, legend->lost, _("lost"),
                "<path class=\"lost\" d=\"M-12 0H8\"/><use xlink:href=\"#cross\" x=\"8\"/>", NULL);
     add_sample(samples, &count, legend->quorum, _("a quorum"),

@@ -151,19 +151,27 @@ static void add_flow(struct drawing *d, size_t index) {
         snprintf(flow->text + used, LABEL_MAX - used, "; ...");
 }
 
+/* Whether a process asks some of the others, but not all. */
+static bool asks_quorum(const struct drawing *d, cv_pid p) {
+    uint32_t n = d->picture->nodes, asked = 0;
+    if (!d->picture->trace->network.complete || d->picture->trace->roster.servers) return false;
+    for (cv_pid q = 1; q <= n; q++) {
+        uint32_t flow = d->flow_of[p * (n + 1) + q];
+        asked += flow && d->flow[flow - 1].asks;
+    }
+    return asked >= 2 && asked + 1 < n;
+}
+
+/* Messages of a kind have a colour; where quorums are drawn, each has its own. */
 static void find_flows(struct drawing *d) {
     const struct graph_picture *picture = d->picture;
     if (d->frame->still) return;
     const struct stage *stage = &picture->stage[d->frame->stage - 1];
-    int senders = 0;
+    int quorums = 0;
     for (size_t i = stage->first; i < picture->trace->count; i++)
         if (picture->stage_of[i] == d->frame->stage) add_flow(d, i);
-    for (cv_pid p = 1; p <= picture->nodes; p++) d->colour[p] = -1;
-    for (size_t i = 0; i < d->flow_count; i++) {
-        int *colour = &d->colour[d->flow[i].from];
-        if (*colour < 0) *colour = picture->trace->network.complete ? senders++ : stage->kind;
-        *colour %= SVG_COLOURS;
-    }
+    for (cv_pid p = 1; p <= picture->nodes; p++)
+        d->colour[p] = (asks_quorum(d, p) ? quorums++ : stage->kind) % SVG_COLOURS;
 }
 
 /* A message that meets another, or goes against its edge, has a line of its own. */
@@ -204,15 +212,29 @@ static void put_flow(const struct drawing *d, const struct flow *flow) {
 
 /* ---- Labels of messages ---- */
 
-static int clashes(const struct drawing *d, const struct label *label) {
-    int count = 0, size = d->picture->size;
+static bool covers(const struct label *label, double x, double y, double wide, double high) {
+    return fabs(label->x - x) < label->half + wide && fabs(label->y - y) < high;
+}
+
+/* Whether it hides where a message begins or ends. */
+static bool covers_ends(const struct drawing *d, const struct label *label) {
+    for (size_t i = 0; i < d->flow_count; i++) {
+        const struct flow *flow = &d->flow[i];
+        struct line l = line_between(d->picture, flow->from, flow->to, aside_of(d, flow));
+        if (covers(label, l.x1, l.y1, 2, 7) || covers(label, l.x2, l.y2, 6, 10)) return true;
+    }
+    return false;
+}
+
+/* Whether a label of a message lies on others, on a process, or beyond the drawing. */
+static bool clashes(const struct drawing *d, const struct label *label) {
+    const struct graph_picture *picture = d->picture;
     for (size_t i = 0; i < d->label_count; i++)
-        count += fabs(label->x - d->label[i].x) < label->half + d->label[i].half + 3 &&
-                 fabs(label->y - d->label[i].y) < 12;
-    for (cv_pid p = 1; p <= d->picture->nodes; p++)
-        count += fabs(label->x - d->picture->x[p]) < label->half + d->picture->radius &&
-                 fabs(label->y - d->picture->y[p]) < d->picture->radius + 5;
-    return count + (label->x < label->half) + (label->x > size - label->half);
+        if (covers(label, d->label[i].x, d->label[i].y, d->label[i].half + 3, 12)) return true;
+    for (cv_pid p = 1; p <= picture->nodes; p++)
+        if (covers(label, picture->x[p], picture->y[p], picture->radius + 4, picture->radius + 7))
+            return true;
+    return label->x < label->half || label->x > picture->size - label->half;
 }
 
 /* Whether every process says nothing but its own id. */
@@ -229,21 +251,23 @@ static bool only_ids(const struct drawing *d) {
     return true;
 }
 
-/* A label that has no room is left to the tooltip. */
-static void label_flow(struct drawing *d, const struct flow *flow) {
+/* Writes a label at an arrow, if it has room there.  It may be forced to hide the end of another.
+ */
+static bool label_arrow(struct drawing *d, const struct flow *flow, int length, bool forced) {
     static const double along[] = {0.5, 0.4, 0.6, 0.3, 0.7, 0.22, 0.78};
+    enum { PLACES = 14 };
     struct line l = line_between(d->picture, flow->from, flow->to, aside_of(d, flow));
-    double dx = l.x2 - l.x1, dy = l.y2 - l.y1, length = sqrt(dx * dx + dy * dy);
-    struct label label = {.half = text_width(flow->text, 10) / 2.0};
-    if (!flow->text[0] || length < 1) return;
-    snprintf(label.text, sizeof label.text, "%s", flow->text);
-    for (int i = 0; i < 14; i++) {
+    double dx = l.x2 - l.x1, dy = l.y2 - l.y1, long_by = sqrt(dx * dx + dy * dy);
+    struct label label = {.text = ""};
+    snprintf(label.text, sizeof label.text, "%.*s", length, flow->text);
+    label.half = text_width(label.text, 10) / 2.0;
+    for (int i = 0; i < PLACES && long_by >= 1; i++) {
         double part = along[i / 2], beside = i % 2 ? -1 : 1;
         /* a flat arrow's label is above or below it, a steep one's beside it */
-        double away = 8 + fabs(dy / length) * label.half * 0.8;
-        label.x = l.x1 + part * dx - beside * away * dy / length;
-        label.y = l.y1 + part * dy + beside * away * dx / length;
-        if (clashes(d, &label)) continue;
+        double away = 8 + fabs(dy / long_by) * label.half * 0.8;
+        label.x = l.x1 + part * dx - beside * away * dy / long_by;
+        label.y = l.y1 + part * dy + beside * away * dx / long_by;
+        if (clashes(d, &label) || (!forced && covers_ends(d, &label))) continue;
         d->label[d->label_count++] = label;
         fprintf(d->out,
                 "<text class=\"small\" style=\"font-size:10px;fill:%s\" x=\"%ld\" y=\"%ld\">",
@@ -251,22 +275,27 @@ static void label_flow(struct drawing *d, const struct flow *flow) {
                 lround(label.y) + 4);
         svg_text(d->out, label.text, LABEL_MAX);
         fputs("</text>\n", d->out);
-        return;
+        return true;
     }
+    return false;
+}
+
+/* Its values, or only the first; the tooltip has what there is no room for. */
+static void label_flow(struct drawing *d, const struct flow *flow) {
+    const char *comma = strstr(flow->text, ", ");
+    int all = (int)strlen(flow->text), first = comma ? (int)(comma - flow->text) : all;
+    bool done = !all;
+    for (int forced = 0; forced < 2 && !done; forced++)
+        done = label_arrow(d, flow, all, forced) || label_arrow(d, flow, first, forced);
 }
 
 /* ---- Quorums ---- */
 
-/* The processes that one asks, with itself, when these are some and not all, as an area: on a
- * circle the order of the places is that of the corners. */
+/* The processes that one asks, with itself, as an area: on a circle the order of the places is that
+ * of the corners. */
 static void put_quorum(const struct drawing *d, cv_pid p) {
     const struct graph_picture *picture = d->picture;
-    uint32_t n = picture->nodes, asked = 0;
-    for (cv_pid q = 1; q <= n; q++) {
-        uint32_t flow = d->flow_of[p * (n + 1) + q];
-        asked += flow && d->flow[flow - 1].asks;
-    }
-    if (asked < 2 || asked + 1 >= n) return;
+    uint32_t n = picture->nodes;
     const char *colour = svg_colours[d->colour[p]];
     fprintf(d->out, "<path class=\"quorum\" fill=\"%s\" stroke=\"%s\" stroke-width=\"%d\" d=\"",
             colour, colour, 2);
@@ -326,21 +355,60 @@ static bool writes_above(const struct graph_picture *picture, cv_pid p) {
     return toward ? picture->y[p] < lowest : picture->y[p] < picture->size / 2 - 4;
 }
 
-/* Writes a line of words at a process, within the drawing, unless it would cover others. */
-static void put_line(struct drawing *d, cv_pid p, int y, const char *text) {
+/* A line of words at a process, within the drawing. */
+static struct label line_at(const struct drawing *d, cv_pid p, int y, const char *text) {
     struct label label = {.x = d->picture->x[p], .y = y - 3, .half = text_width(text, 9) / 2.0 + 2};
     if (label.x < label.half + 2) label.x = label.half + 2;
     if (label.x > d->picture->size - label.half - 2) label.x = d->picture->size - label.half - 2;
+    return label;
+}
+
+/* Where a line of words is clear of the caption. */
+static int highest_line(const struct drawing *d) { return d->frame->folded ? 17 : 6; }
+
+/* Whether a line of words lies on others, on another process, or where it would be taken for what
+ * is said of that. */
+static bool covers_others(const struct drawing *d, cv_pid p, const struct label *label) {
+    const struct graph_picture *picture = d->picture;
+    if (label->y + 3 < highest_line(d)) return true;
     for (size_t i = 0; i < d->label_count; i++)
-        if (fabs(label.x - d->label[i].x) < label.half + d->label[i].half &&
-            fabs(label.y - d->label[i].y) < 10)
-            return;
-    for (cv_pid q = 1; q <= d->picture->nodes; q++)
-        if (q != p && fabs(label.x - d->picture->x[q]) < label.half + d->picture->radius &&
-            fabs(label.y - d->picture->y[q]) < d->picture->radius + 4)
-            return;
-    svg_label(d->out, "note", (int)label.x, y, text);
-    if (d->label_count < LABELS_MAX) d->label[d->label_count++] = label;
+        if (covers(label, d->label[i].x, d->label[i].y, d->label[i].half, 10)) return true;
+    for (cv_pid q = 1; q <= picture->nodes; q++)
+        if (q != p &&
+            (covers(label, picture->x[q], picture->y[q], picture->radius, picture->radius + 4) ||
+             covers(label, picture->x[q], picture->y[q], -4, picture->radius + 16)))
+            return true;
+    return false;
+}
+
+static void put_line(struct drawing *d, const struct label *label, const char *text) {
+    svg_label(d->out, "note", (int)label->x, (int)label->y + 3, text);
+    d->label[d->label_count++] = *label;
+}
+
+/* Writes what a process is called, where its circle has no room for that, and what else is to be
+ * said of it: on the other side if that covers less there.  A line that would cover other words or
+ * processes on both sides is left to the tooltip. */
+static void put_lines(struct drawing *d, cv_pid p, bool crown, const char *name,
+                      const char *words) {
+    enum { LINE = 11, CROWN = 12 };
+    int y = d->picture->y[p], r = d->picture->radius;
+    int above = y - r - 4 - (crown ? CROWN : 0), below = y + r + LINE;
+    int top = above - (*name && *words ? LINE : 0);
+    bool up = writes_above(d->picture, p) && top >= highest_line(d);
+    int beyond = !*name ? 0 : up ? -LINE : LINE; /* the one that is further from the circle */
+    struct label called = line_at(d, p, up ? above + (*words ? beyond : 0) : below, name);
+    struct label here = line_at(d, p, up ? above : below + beyond, words);
+    struct label there = line_at(d, p, up ? below : above, words);
+    if (*name && !covers_others(d, p, &called)) put_line(d, &called, name);
+    if (!*words) return;
+    bool fits_here = !covers_others(d, p, &here);
+    if (fits_here && !covers_ends(d, &here))
+        put_line(d, &here, words);
+    else if (!covers_others(d, p, &there) && !covers_ends(d, &there))
+        put_line(d, &there, words);
+    else if (fits_here)
+        put_line(d, &here, words);
 }
 
 /* A state that says no more than "here=no" is not worth a line. */
@@ -352,13 +420,9 @@ static bool is_telling(const char *note) {
 
 /* Its name, and its id, when the name does not have that, or its state. */
 static void put_words(struct drawing *d, cv_pid p) {
-    enum { LINE = 11 };
     const struct trace *trace = d->picture->trace;
     const struct look *look = &d->picture->look[p];
-    int x = d->picture->x[p], y = d->picture->y[p], r = d->picture->radius;
-    bool above = writes_above(d->picture, p);
     bool crown = d->picture->standing[p].now == STANDING_LEADS && !look->down;
-    int first = above ? y - r - (crown ? 16 : 4) : y + r + LINE;
     char name[ROSTER_NAME_MAX], id[32] = "";
     const char *words = id;
     roster_name(&trace->roster, p, name);
@@ -369,12 +433,9 @@ static void put_words(struct drawing *d, cv_pid p) {
     } else if (look->note && is_telling(trace->text + look->note) && d->picture->nodes <= 12) {
         words = trace->text + look->note;
     }
-    bool fits = text_width(name, 11) <= 2 * r - 2;
-    if (fits)
-        svg_label(d->out, "inner", x, y + 4, name);
-    else
-        put_line(d, p, above && *words ? first - LINE : first, name);
-    if (*words) put_line(d, p, fits || above ? first : first + LINE, words);
+    bool fits = text_width(name, 11) <= 2 * d->picture->radius - 6;
+    if (fits) svg_label(d->out, "inner", d->picture->x[p], d->picture->y[p] + 4, name);
+    put_lines(d, p, crown, fits ? "" : name, words);
 }
 
 /* ---- The end ---- */
@@ -404,13 +465,13 @@ void graph_draw(struct graph_picture *picture, const struct frame *frame,
     d.flow = layout_array(n * n, sizeof *d.flow);
     d.flow_of = layout_array((n + 1) * (n + 1), sizeof *d.flow_of);
     d.colour = layout_array(n, sizeof *d.colour);
-    d.label = layout_array(2 * LABELS_MAX, sizeof *d.label);
+    d.label = layout_array(2 * NAMED_MAX + LABELS_MAX, sizeof *d.label);
     graph_look(picture, frame);
     if (has_ways(picture)) stand_by_edges(picture);
     find_flows(&d);
     for (cv_pid p = 1; p <= n; p++) inside += picture->look[p].inside;
-    if (picture->trace->network.complete && !picture->trace->roster.servers)
-        for (cv_pid p = 1; p <= n; p++) put_quorum(&d, p);
+    for (cv_pid p = 1; p <= n; p++)
+        if (asks_quorum(&d, p)) put_quorum(&d, p);
     for (size_t i = 0; i < picture->edge_count; i++)
         put_edge(&d, picture->edge[i][0], picture->edge[i][1]);
     for (size_t i = 0; i < d.flow_count; i++) put_flow(&d, &d.flow[i]);

@@ -7,8 +7,7 @@
 
 enum {
     WIDTH_MIN = 560,   /* for titles and legends of short runs */
-    AXIS_BELOW = 46,   /* pixels from the last line to the axis */
-    LEGEND_BELOW = 52, /* and from there to the legend */
+    LEGEND_BELOW = 52, /* pixels from the axis to the legend */
     LEGEND_LINE = 22,
     TICK_PIXELS = 80, /* from one number on the axis to the next, at least */
 };
@@ -31,7 +30,7 @@ static const char style[] =
     "text.verdict { fill: #b91c1c; font-weight: bold; }\n"
     "text.round { font-size: 9px; text-anchor: middle; fill: #14532d; }\n"
     ".standing { stroke: #94a3b8; stroke-width: 0.6; }\n"
-    "text.split { font-size: 12px; fill: #6d28d9; }\n"
+    "text.split { font-size: 12px; text-anchor: middle; fill: #6d28d9; }\n"
     ".line { stroke: #64748b; stroke-width: 1.5; }\n"
     ".axis { stroke: #94a3b8; }\n"
     ".grid { stroke: #f1f5f9; }\n"
@@ -164,22 +163,26 @@ static int put_tick(const struct layout *layout, uint64_t time, int end, FILE *o
     return x + half;
 }
 
-/* Labels a shortened gap with its true length. */
-static void put_break(const struct layout *layout, const struct moment *moment, FILE *out) {
+/* Labels a shortened gap with its true length, unless that touches the one before, and returns
+ * where the last one ends. */
+static int put_break(const struct layout *layout, const struct moment *moment, int end, FILE *out) {
     char length[32];
     int x = (moment[-1].x + moment->x) / 2, y = layout->bottom + AXIS_BELOW;
     format_duration(length, sizeof length, (double)(moment->time_us - moment[-1].time_us));
+    int half = text_width(length, LABEL_SIZE) / 2;
     fprintf(out,
             "<path class=\"blank\" d=\"M%d %dh8\"/>"
             "<path class=\"axis\" d=\"M%d %dl6 -12m2 0l-6 12\"/>\n",
             x - 4, y, x - 4, y + 6);
+    if (x - half < end + 4) return end;
     svg_label(out, "number", x, y - 10, length);
+    return x + half;
 }
 
 /* One section between two gaps at a time; a section too short for a round number gets its start. */
 static void put_axis(const struct layout *layout, FILE *out) {
     uint64_t step = tick_step(layout);
-    int y = layout->bottom + AXIS_BELOW, end_x = 0;
+    int y = layout->bottom + AXIS_BELOW, end_x = 0, break_end = 0;
     fprintf(out, "<path class=\"axis\" d=\"M%d %dH%d\"/>", layout->left, y, layout->right);
     svg_label(out, "unit", layout->right + 6, y + 4, "ms");
     for (size_t i = 0, end; i < layout->moment_count; i = end) {
@@ -187,25 +190,13 @@ static void put_axis(const struct layout *layout, FILE *out) {
         uint64_t from = layout->moment[i].time_us, to = layout->moment[end - 1].time_us;
         uint64_t first = from - from % step;
         if (first < from && first <= UINT64_MAX - step) first += step;
-        if (i) put_break(layout, &layout->moment[i], out);
+        if (i) break_end = put_break(layout, &layout->moment[i], break_end, out);
         if (first > to || first < from) first = from;
         for (uint64_t time = first;; time += step) {
             end_x = put_tick(layout, time, end_x, out);
             if (to - time < step) break;
         }
     }
-}
-
-/* Where the first property is violated, if the page comes to that. */
-static void put_violation(const struct layout *layout, FILE *out) {
-    uint64_t time_us = layout->trace->violated_us;
-    size_t count = layout->moment_count;
-    if (!*layout->trace->violated || !count || time_us < layout->moment[0].time_us ||
-        time_us > layout->moment[count - 1].time_us)
-        return;
-    int x = layout_x(layout, time_us), y = layout->bottom + AXIS_BELOW;
-    fprintf(out, "<path class=\"violation\" d=\"M%d %dV%d\"/>", x, layout->top - 16, y);
-    svg_label(out, "wrong", x, layout->top - 20, _("violated"));
 }
 
 /* ---- The frame ---- */
@@ -305,7 +296,7 @@ void trace_write_svg(const struct trace *trace, const char *title, uint64_t page
     svg_head(width, y + SVG_LINE * lines, out);
     if (title && *title) svg_label(out, "title", 20, 30, title);
     put_axis(&layout, out);
-    put_violation(&layout, out);
+    svg_headings(&layout, out);
     svg_parts(&layout, out);
     svg_waits(&layout, out);
     put_legend(&layout, width, below, out);

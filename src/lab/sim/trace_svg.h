@@ -100,6 +100,8 @@ struct layout {
     struct mark *state; /* where the shown state of a process changes, when these are few */
     size_t state_count;
     struct label *label; /* one for each mark, then for each arrow, then for each state */
+    struct label *round; /* the numbers of rounds, on spans */
+    size_t round_count;
     bool occurs[SHAPES], stands[STANDINGS];
 };
 
@@ -116,7 +118,7 @@ bool layout_thin(struct layout *layout, size_t many, size_t few);
 /* Folds the messages of an algorithm that never rests which change nothing and were sent before. */
 void layout_fold(struct layout *layout);
 void layout_parts(struct layout *layout);  /* span, mark, arrow, state */
-void layout_labels(struct layout *layout); /* label */
+void layout_labels(struct layout *layout); /* label, round */
 /* The width of an arrow that has room for the list of its message; 0 when it has none. */
 int layout_list_width(const struct trace *trace, const struct trace_entry *entry);
 
@@ -129,12 +131,17 @@ size_t layout_find(const struct layout *layout, uint32_t entry);
 void *layout_array(size_t count, size_t item);
 
 /* The width of a text in a font of `size` pixels. */
-enum { LABEL_SIZE = 11 };
+enum { ROUND_SIZE = 9, LABEL_SIZE = 11, HEADING_SIZE = 12 };
 int text_width(const char *text, int size);
 
 /* ---- Drawing ---- */
 
 enum { SVG_TEXT_MAX = 120, SVG_COLOURS = 6 };
+enum {
+    AXIS_BELOW = 56,    /* pixels from the last line to the axis, */
+    BAND_ABOVE = 30,    /* from the first line up to the end of a band, */
+    HEADINGS_ABOVE = 38 /* and to the headings; labels of the line are below these */
+};
 extern const char *const svg_colours[SVG_COLOURS]; /* of messages, by kind */
 
 /* The element that a picture begins with, its styles and its shapes, on a white ground. */
@@ -149,6 +156,8 @@ enum { SVG_LINE = 18 };
 int svg_paragraph(FILE *out, const char *class, int x, int y, int width, const char *text);
 /* "P1 waits for P3 at P4". */
 void svg_wait(FILE *out, const struct trace *trace, const struct trace_wait *wait);
+/* What is written above the lines: where a property is violated, what bands are. */
+void svg_headings(const struct layout *layout, FILE *out);
 /* Draws who waits for whom, or only measures that; returns its width. */
 int svg_waits(const struct layout *layout, FILE *out);
 void svg_parts(const struct layout *layout, FILE *out);

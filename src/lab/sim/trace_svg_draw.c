@@ -3,61 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
 #include "lab/sim/trace_svg.h"
 #include "language/language.h"
 
 /* Red is reserved for violations. */
 const char *const svg_colours[SVG_COLOURS] = {"#1d4ed8", "#15803d", "#7c3aed",
                                               "#a16207", "#0e7490", "#475569"};
-
-/* ---- Text ---- */
-
-void svg_text(FILE *out, const char *text, size_t letters_max) {
-    size_t letters = 0;
-    for (const char *at = text, *next = text; *at; at = next) {
-        uint32_t code = utf8_next(&next);
-        if (letters++ == letters_max) {
-            fputs("...", out);
-            return;
-        }
-        if (code == '&' || code == '<' || code == '>' || code == '"')
-            fprintf(out, "&#%u;", code);
-        else if (code < ' ' || code == 0x7f || code == UTF8_BROKEN)
-            fputc(code == UTF8_BROKEN ? '?' : ' ', out);
-        else
-            fwrite(at, 1, (size_t)(next - at), out);
-    }
-}
-
-void svg_label(FILE *out, const char *class, int x, int y, const char *text) {
-    fprintf(out, "<text class=\"%s\" x=\"%d\" y=\"%d\">", class, x, y);
-    svg_text(out, text, SVG_TEXT_MAX);
-    fputs("</text>\n", out);
-}
-
-void svg_name(FILE *out, const struct trace *trace, cv_pid p) {
-    char name[ROSTER_NAME_MAX];
-    svg_text(out, roster_name(&trace->roster, p, name), ROSTER_NAME_MAX);
-}
-
-int svg_paragraph(FILE *out, const char *class, int x, int y, int width, const char *text) {
-    char line[SVG_TEXT_MAX];
-    int count = 0;
-    size_t most = (size_t)(width * 2 / 15); /* of letters that may be bold */
-    if (most > sizeof line - 1) most = sizeof line - 1;
-    while (*text) {
-        size_t length = strcspn(text, "\n"), end = length;
-        if (length > most)
-            for (end = most; end > most / 2 && text[end] != ' ';) end--;
-        snprintf(line, sizeof line, "%.*s", (int)end, text);
-        if (out) svg_label(out, class, x, y + SVG_LINE * count, line);
-        count++;
-        text += end;
-        text += *text == ' ' || *text == '\n';
-    }
-    return count;
-}
 
 /* ---- Lines and spans ---- */
 
@@ -67,22 +18,12 @@ static void put_bar(FILE *out, const char *class, int y, int height, int from, i
 }
 
 static void put_bands(const struct layout *layout, FILE *out) {
-    int top = layout->top - 30, height = layout->bottom - top + 30;
+    int top = layout->top - BAND_ABOVE, height = layout->bottom - top + BAND_ABOVE;
     for (size_t i = 0; i < layout->span_count; i++) {
         const struct span *span = &layout->span[i];
-        bool split = span->shape == SHAPE_SPLIT;
-        if (!split && span->shape != SHAPE_OVERLAP && span->shape != SHAPE_RIVALS) continue;
-        char caption[40], word[NUMBER_WORD_MAX];
-        if (split)
-            snprintf(caption, sizeof caption, "%s", _("network split"));
-        else
-            snprintf(caption, sizeof caption,
-                     span->shape == SHAPE_OVERLAP ? _("%s inside") : _("%s lead"),
-                     number_word(span->max, word));
-        put_bar(out, split ? "partition" : "overlap", top + height / 2, height, span->from,
-                span->to);
-        svg_label(out, split ? "split" : "wrong", split ? span->from : (span->from + span->to) / 2,
-                  split ? top - 18 : top - 4, caption);
+        if (span->shape >= SHAPE_OVERLAP)
+            put_bar(out, span->shape == SHAPE_SPLIT ? "partition" : "overlap", top + height / 2,
+                    height, span->from, span->to);
     }
 }
 
@@ -112,20 +53,12 @@ static void put_stay(const struct layout *layout, const struct span *stay, FILE 
     }
 }
 
-/* The number of a round is written where there is room for it. */
 static void put_standing(const struct span *span, FILE *out) {
     enum { HEIGHT = 10 };
-    const struct standing *standing = &span->standing;
-    bool numbered = standing->round && standing->now == STANDING_VALUES + 1;
     fprintf(out,
             "<rect class=\"standing\" fill=\"%s\" x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\"/>\n",
-            standing_colour(standing->now, standing->round), span->from, span->y - HEIGHT / 2,
-            span->to - span->from, HEIGHT);
-    if (numbered && span->to - span->from > 24) {
-        char number[16];
-        snprintf(number, sizeof number, "%u", standing->round);
-        svg_label(out, "round", span->from + 15, span->y + 3, number);
-    }
+            standing_colour(span->standing.now, span->standing.round), span->from,
+            span->y - HEIGHT / 2, span->to - span->from, HEIGHT);
 }
 
 /* A pause is drawn over the span that it interrupts. */
@@ -219,6 +152,10 @@ static void put_marks(const struct layout *layout, FILE *out) {
 }
 
 static void put_labels(const struct layout *layout, FILE *out) {
+    for (size_t i = 0; i < layout->round_count; i++) {
+        const struct label *label = &layout->round[i];
+        svg_label(out, "round", (int)label->x, (int)label->y + 3, label->text);
+    }
     for (size_t i = 0; i < layout->mark_count; i++)
         put_label_along(&layout->label[i],
                         layout->mark[i].shape == SHAPE_REFUSED ? "#b91c1c" : "#334155", out);
@@ -265,8 +202,6 @@ int svg_waits(const struct layout *layout, FILE *out) {
                 " d=\"M%d %dC%d %d %d %d %d %d\"/></g>\n",
                 x, from + down, x + out_by, from + down, x + out_by, to - down, x, to - down);
     }
-    if (out && trace->wait_count)
-        svg_label(out, "wrong", layout->right + widest / 2, layout->top - 22, "deadlock");
     return widest;
 }
 

@@ -18,7 +18,8 @@ enum {
     COST_ARROW = 8
 };
 enum {
-    ROOM = 12, /* height of a label in pixels */
+    ROOM = 13,       /* height of a label in pixels */
+    ROOM_BESIDE = 2, /* at both of its ends */
     MARK_RADIUS = 6,
     ARROW_END = 12,   /* kept free at both ends of an arrow */
     ARROW_BESIDE = 8, /* from an arrow to the middle of its label */
@@ -26,17 +27,23 @@ enum {
 
 /* ---- Costs ---- */
 
-/* A label is covered by a row of discs: two labels meet when two of their discs do. */
+/* How far a label reaches from its middle in a direction of length 1. */
+static double reach(const struct label *label, double right, double down) {
+    return fabs(label->right * right + label->down * down) * (label->half + ROOM_BESIDE) +
+           fabs(label->right * down - label->down * right) * ROOM / 2.0;
+}
+
+/* Two boxes are apart if they are so along a side of one of them. */
 static bool labels_meet(const struct label *a, const struct label *b) {
-    double reach = a->half + b->half + ROOM;
-    if (fabs(a->x - b->x) > reach || fabs(a->y - b->y) > reach) return false;
-    for (double i = -a->half; i <= a->half; i += ROOM / 2.0)
-        for (double j = -b->half; j <= b->half; j += ROOM / 2.0) {
-            double dx = a->x + i * a->right - b->x - j * b->right;
-            double dy = a->y + i * a->down - b->y - j * b->down;
-            if (dx * dx + dy * dy < ROOM * ROOM) return true;
-        }
-    return false;
+    const double sides[4][2] = {
+        {a->right, a->down}, {-a->down, a->right}, {b->right, b->down}, {-b->down, b->right}};
+    double dx = a->x - b->x, dy = a->y - b->y;
+    for (int i = 0; i < 4; i++) {
+        double right = sides[i][0], down = sides[i][1];
+        if (fabs(dx * right + dy * down) >= reach(a, right, down) + reach(b, right, down))
+            return false;
+    }
+    return true;
 }
 
 /* The side of the line through two points on which a third one lies. */
@@ -77,6 +84,8 @@ static double cost_of(const struct layout *layout, const struct label *label, si
     double wide = label->right * label->half;
     for (size_t i = 0; i < count; i++)
         if (layout->label[i].text[0] && labels_meet(label, &layout->label[i])) cost += COST_LABEL;
+    for (size_t i = 0; i < layout->round_count; i++)
+        if (labels_meet(label, &layout->round[i])) cost += COST_LABEL;
     for (size_t i = 0; i < layout->arrow_count; i++)
         if (crosses(label, &layout->arrow[i])) cost += COST_ARROW;
     for (size_t i = 0; i < layout->mark_count; i++)
@@ -102,6 +111,23 @@ static void try(struct search *search, struct label label, double cost) {
 /* The label at its best position, left out when even that one is bad. */
 static struct label found(const struct search *search) {
     return search->best_cost < COST_LABEL ? search->best : (struct label){.text = ""};
+}
+
+/* ---- Rounds ---- */
+
+/* The number of a round is written on its span, where there is room for it. */
+static void label_rounds(struct layout *layout) {
+    layout->round = layout_array(layout->span_count, sizeof *layout->round);
+    for (size_t i = 0; i < layout->span_count; i++) {
+        const struct span *span = &layout->span[i];
+        bool numbered = span->shape == SHAPE_STANDING && span->standing.round &&
+                        span->standing.now == STANDING_VALUES + 1;
+        if (!numbered || span->to - span->from <= 24) continue;
+        struct label *label = &layout->round[layout->round_count++];
+        *label = (struct label){.x = span->from + 15, .y = span->y, .right = 1};
+        snprintf(label->text, LABEL_MAX, "%u", span->standing.round);
+        label->half = text_width(label->text, ROUND_SIZE) / 2.0;
+    }
 }
 
 /* ---- Marks ---- */
@@ -138,7 +164,7 @@ static void describe_mark(const struct layout *layout, const struct mark *mark,
 /* Places a text above or below a point of a line. */
 static struct search place_near(const struct layout *layout, const struct mark *mark, size_t number,
                                 struct label label) {
-    static const int heights[] = {-14, 17, -26, 29};
+    static const int heights[] = {-14, 17, -27, 30};
     struct search search = {layout, number, {.text = ""}, INFINITY};
     label.half = text_width(label.text, LABEL_SIZE) / 2.0;
     for (int height = 0; height < 4; height++)
@@ -306,6 +332,7 @@ static void label_arrows(struct layout *layout) {
 }
 
 void layout_labels(struct layout *layout) {
+    label_rounds(layout);
     layout->label = layout_array(layout->mark_count + layout->arrow_count + layout->state_count,
                                  sizeof *layout->label);
     for (size_t i = 0; i < layout->mark_count; i++) layout->label[i] = label_mark(layout, i);

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/utf8.h"
-
 enum {
     UNIT_PIXELS = 92,   /* width of a typical message, while there are few at a time */
     STEP_PIXELS = 80,   /* between two steps at the same time */
@@ -15,7 +13,7 @@ enum {
     PAGE_ENTRIES = 200, /* of a picture that has several pages */
     LINES_ALWAYS = 40,  /* up to this number of processes every page has the lines of all */
     SILENCE = 5,        /* a gap of this many units is shortened */
-    TOP = 96,           /* above the first line */
+    TOP = 98,           /* above the first line */
     TAIL = 70,          /* after the last moment */
     NAME_SIZE = 14,
 };
@@ -24,12 +22,6 @@ void *layout_array(size_t count, size_t item) {
     void *memory = calloc(count + 1, item);
     cv_assert(memory);
     return memory;
-}
-
-int text_width(const char *text, int size) {
-    int letters = 0;
-    while (utf8_next(&text)) letters++;
-    return letters * size * 3 / 5;
 }
 
 /* ---- What is drawn, on which lines ---- */
@@ -301,4 +293,5 @@ void layout_close(struct layout *layout) {
     free(layout->arrow);
     free(layout->state);
     free(layout->label);
+    free(layout->round);
 }
