@@ -210,7 +210,8 @@ $(B)/obj/language/portuguese.o: %.o: %.c $(B)/flags | deps
 # ---- The laboratory in a page ----
 # Its commands as a WebAssembly module.  What a browser lacks is in web/module.
 LAB_SOURCES := $(sort $(addprefix src/base/,assert.c distribution.c parse.c spelling.c summary.c) \
-               $(wildcard src/language/*.c src/process/*.c src/raft/*.c src/algorithms/*/*.c src/lab/sim/*.c src/lab/check/*.c \
+               $(filter-out src/process/contract_ends.c,$(wildcard src/process/*.c)) \
+               $(wildcard src/language/*.c src/raft/*.c src/algorithms/*/*.c src/lab/sim/*.c src/lab/check/*.c \
                src/lab/experiments/*.c web/module/*.c) $(filter-out src/algorithms/module.c,$(wildcard src/algorithms/*.c)) \
                $(filter-out src/lab/judge/history%,$(wildcard src/lab/judge/*.c)) \
                $(addprefix src/cli/,cli.c escape.c options.c report.c step.c check_report.c check_walk.c compare_elections.c compare_load.c own.c \

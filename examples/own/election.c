@@ -54,7 +54,7 @@ static void on_election(struct state *s, const struct cv_env *env, uint64_t id,
     if (id == env->id) {
         follow(s, env, id, out);
         cv_send(out, right(env), ELECTED, candidate, .id = id);
-    } else if (id > env->id) { /* with < in place of >, nobody gets round: try it */
+    } else if (id > env->id) { /* with < in place of >, the lowest leads: try it */
         propose(s, env, id, out);
     } else if (!s->takes_part) {
         propose(s, env, env->id, out);

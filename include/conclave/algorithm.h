@@ -350,7 +350,7 @@ struct cv_module {
 
 static inline void *cv_send_raw(struct cv_out *out, uint32_t to, uint16_t kind, uint32_t size) {
     uint32_t bytes = (uint32_t)sizeof(struct cv_send) + ((size + 7) & ~7u);
-    cv_assert(bytes <= out->room - out->used);
+    cv_assert(bytes <= out->room - out->used && "layout() says how much a step sends");
     struct cv_send *send = (struct cv_send *)(void *)(out->sends + out->used);
     out->used += bytes;
     if (size & 7) memset(out->sends + out->used - 8, 0, 8); /* the padding is part of the bytes */

@@ -4,7 +4,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,27 +79,6 @@ static int inspect_file(const char *path, char error[MODULE_ERROR_MAX]) {
     return problem ? fail(error, path, "%s", problem) : 0;
 }
 
-/* ---- A crash in it ---- */
-
-static void crashed(int number) {
-    static const char line[] =
-        "conclave: an algorithm that was loaded from a file has crashed: its code follows a wrong "
-        "pointer, or divides by zero; run this in a debugger (gdb --args conclave ...)\n";
-    if (write(STDERR_FILENO, line, sizeof line - 1) < 0) _exit(128 + number);
-    signal(number, SIG_DFL);
-    raise(number);
-}
-
-/* A debugger's or a sanitizer's handlers know more. */
-static void explain_crashes(void) {
-    static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
-        struct sigaction was, ours = {.sa_handler = crashed, .sa_flags = SA_RESETHAND};
-        if (sigaction(signals[i], NULL, &was) == 0 && was.sa_handler == SIG_DFL)
-            sigaction(signals[i], &ours, NULL);
-    }
-}
-
 /* ---- The module ---- */
 
 static int inspect_version(const struct cv_module *module, const char *path,
@@ -155,8 +133,10 @@ const struct cv_algorithm *module_load(const char *path, char error[MODULE_ERROR
     /* Without a slash the loader would look among the system's libraries. */
     snprintf(here, sizeof here, "%s%s", strchr(path, '/') ? "" : "./", path);
     if (inspect_file(here, error) != 0) return NULL;
-    explain_crashes();
+    contract_explain_ends();
+    contract_place = (struct contract_place){.algorithm = path};
     void *library = dlopen(here, RTLD_NOW | RTLD_LOCAL);
+    contract_place.algorithm = NULL;
     if (!library) {
         const char *why = or_nothing(dlerror());
         size_t prefix = strlen(here);

@@ -31,7 +31,15 @@ static inline uint32_t utf8_next(const char **text) {
     return (code >= 0xd800 && code < 0xe000) || (code & 0xfffe) == 0xfffe ? UTF8_BROKEN : code;
 }
 
-/* The same of a text that ends elsewhere and may hold NUL bytes, which are characters too; it must
+/* The bytes of a text's first characters that fit into `most` bytes. */
+static inline size_t utf8_fit(const char *text, size_t most) {
+    size_t bytes = strnlen(text, most + 1);
+    if (bytes <= most) return bytes;
+    for (bytes = most; bytes && ((unsigned char)text[bytes] & 0xc0) == 0x80;) bytes--;
+    return bytes;
+}
+
+/* utf8_next of a text that ends elsewhere and may hold NUL bytes, which are characters too; it must
  * not be at its end. */
 static inline uint32_t utf8_take(const char **text, const char *end, bool *broken) {
     char copy[5] = {0}; /* utf8_next wants an end, and takes a NUL byte for it */

@@ -129,7 +129,7 @@ static bool read_others(const struct peer *peer, struct other *other, const unsi
 static bool parse(struct peer *peer, const struct bytes *text) {
     struct machine *machine = &peer->machine[ALGORITHM];
     struct head head;
-    if (text->used < sizeof head + machine->size) return false;
+    if (!text->at || text->used < sizeof head + machine->size) return false;
     memcpy(&head, text->at, sizeof head);
     if (head.magic != MAGIC || head.checksum != checksum_of(text->at, text->used) ||
         head.process != peer->self || head.group != peer->group->identity ||

@@ -10,6 +10,7 @@
 #include "base/logger.h"
 #include "peer/checkpoint.h"
 #include "peer/internal.h"
+#include "process/contract.h"
 
 static bool is_connected(const struct other *other) { return other->up && other->here; }
 
@@ -135,7 +136,7 @@ static void step_once(struct peer *peer, enum peer_machine m, const struct cv_ev
     struct machine *machine = &peer->machine[m];
     struct cv_env env = env_of(peer, machine->option);
     cv_out_reset(&peer->out);
-    machine->code->step(machine->state, &env, event, &peer->out);
+    contract_step(machine->code, machine->state, &env, event, &peer->out);
     if (m == ALGORITHM && peer->recorder.fd >= 0)
         recorder_step(&peer->recorder, uv_hrtime() / 1000, &machine->codec, event, peer->arriving,
                       record_hash(machine->state, machine->size, &peer->out));

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/utf8.h"
+
 enum { ROW_BYTES_MAX = 4096, MESSAGE_BYTES_MAX = 4096, SENDS_MAX = 1 << 20, WRONG_USAGE = 2 };
+enum { NAME_BYTES_MAX = 40, SERVER_BYTES_MAX = 16, VALUES_BYTES_MAX = 240 };
 
 static const unsigned type_size[] = {[CV_U8] = 1, [CV_U16] = 2, [CV_U32] = 4,   [CV_U64] = 8,
                                      [CV_ID] = 8, [CV_PID] = 4, [CV_QUEUE] = 8, [CV_LINK] = 8};
@@ -31,6 +34,14 @@ __attribute__((format(printf, 2, 3))) static void object(struct inspection *i, c
     i->problem = i->buffer;
 }
 
+/* Names are written to terminals and into pictures. */
+static bool is_printable(const char *text, size_t bytes_max) {
+    if (!text || !*text || strlen(text) > bytes_max) return false;
+    for (uint32_t code; (code = utf8_next(&text));)
+        if (code < ' ' || (code >= 0x7f && code < 0xa0) || code == UTF8_BROKEN) return false;
+    return true;
+}
+
 /* Fields follow each other without gaps and end where the record does. */
 static void inspect_fields(struct inspection *i, const char *record, const struct cv_field *fields,
                            unsigned count, unsigned size, const char *what) {
@@ -38,8 +49,12 @@ static void inspect_fields(struct inspection *i, const char *record, const struc
     if (!fields != !count || !count != !size)
         object(i, "the %s of '%s' are not described", what, record);
     for (unsigned f = 0; f < count && !i->problem; f++) {
-        if (!fields[f].name || !*fields[f].name) {
-            object(i, "field %u of the %s of '%s' has no name", f + 1, what, record);
+        if (!is_printable(fields[f].name, NAME_BYTES_MAX)) {
+            object(i, "field %u of the %s of '%s' has no name of 1 to %d bytes", f + 1, what,
+                   record, NAME_BYTES_MAX);
+        } else if (fields[f].values && !is_printable(fields[f].values, VALUES_BYTES_MAX)) {
+            object(i, "field '%s' of '%s' has no names for its values, of 1 to %d bytes in all",
+                   fields[f].name, record, VALUES_BYTES_MAX);
         } else if (fields[f].type > CV_LINK || fields[f].audience > CV_IF_SET) {
             object(i, "field '%s' of '%s' has an unknown type", fields[f].name, record);
         } else if (fields[f].offset != at || at % alignment_of(fields[f].type)) {
@@ -64,8 +79,8 @@ static unsigned count_type(const struct cv_field *fields, unsigned count, unsign
 static void inspect_record(struct inspection *i, const struct cv_record *record, unsigned max,
                            const char *what) {
     if (i->problem) return;
-    if (!record->name || !*record->name) {
-        object(i, "a %s has no name", what);
+    if (!is_printable(record->name, NAME_BYTES_MAX)) {
+        object(i, "a %s has no name of 1 to %d bytes", what, NAME_BYTES_MAX);
         return;
     }
     if (record->size > max || record->row_size > max)
@@ -104,11 +119,13 @@ static void inspect_texts(struct inspection *i, const struct cv_algorithm *code)
         const char *member, *text;
     } texts[] = {{"name", code->name}, {"summary", code->summary}};
     for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++)
-        if (!texts[t].text || !*texts[t].text || strpbrk(texts[t].text, "\n\t"))
+        if (!is_printable(texts[t].text, 1000))
             object(i, ".%s is not a line of text", texts[t].member);
     if (!code->servers != !code->server_name)
         object(i, ".servers and .server_name go together: how many there are, and what one is "
                   "called");
+    if (code->server_name && !is_printable(code->server_name, SERVER_BYTES_MAX))
+        object(i, ".server_name is not a name of 1 to %d bytes", SERVER_BYTES_MAX);
 }
 
 const char *contract_problem(const struct cv_algorithm *code, char *buffer, size_t size) {
@@ -140,33 +157,42 @@ const char *contract_problem(const struct cv_algorithm *code, char *buffer, size
 
 /* ---- Steps ---- */
 
-__attribute__((format(printf, 3, 4))) static _Noreturn void
-breaks(const struct cv_algorithm *code, const struct cv_env *env, const char *format, ...) {
+void contract_break(const struct cv_algorithm *code, cv_pid self, const char *format, ...) {
     char what[256];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(what, sizeof what, format, arguments);
     va_end(arguments);
     fflush(stdout);
-    fprintf(stderr, "conclave: %s: process %u %s\n", code->name, env->self, what);
+    fprintf(stderr, "conclave: %s: process %u %s\n", code->name, self, what);
     _Exit(WRONG_USAGE); /* other threads may be in its steps */
+}
+
+void contract_inside(const struct cv_algorithm *code, cv_pid self) {
+    if (code->traits & CV_FROM_FILE)
+        contract_break(code, self, "tells that it has entered, and is inside already");
 }
 
 struct cv_layout contract_layout(const struct cv_algorithm *code, const struct cv_env *env) {
     struct cv_layout layout = {0};
+    struct contract_place before = contract_place;
+    contract_place.algorithm = code->traits & CV_FROM_FILE ? code->name : NULL;
+    contract_place.process = env->self;
     code->layout(env, &layout);
+    contract_place = before;
     uint64_t bytes = code->state->size + (uint64_t)layout.rows * code->state->row_size;
     if (layout.rows > env->processes || layout.first > env->processes + 1)
-        breaks(code, env, "has %u rows from process %u on, and there are %u processes", layout.rows,
-               layout.first, env->processes);
+        contract_break(code, env->self,
+                       "has %u rows from process %u on, and there are %u processes", layout.rows,
+                       layout.first, env->processes);
     if (layout.rows && !code->state->row_size)
-        breaks(code, env, "has %u rows, and its state describes none", layout.rows);
+        contract_break(code, env->self, "has %u rows, and its state describes none", layout.rows);
     if (layout.durable > bytes || layout.durable % 4)
-        breaks(code, env, "has a durable prefix of %u bytes; at most %llu, in fours",
-               layout.durable, (unsigned long long)bytes);
+        contract_break(code, env->self, "has a durable prefix of %u bytes; at most %llu, in fours",
+                       layout.durable, (unsigned long long)bytes);
     if (layout.sends > SENDS_MAX || layout.message_rows > SENDS_MAX)
-        breaks(code, env, "wants to send %u messages in a step, of %u rows", layout.sends,
-               layout.message_rows);
+        contract_break(code, env->self, "wants to send %u messages in a step, of %u rows",
+                       layout.sends, layout.message_rows);
     return layout;
 }
 
@@ -182,8 +208,8 @@ static void inspect_pids(const struct cv_algorithm *code, const struct cv_env *e
             cv_pid p;
             memcpy(&p, bytes + fields[f].offset + k * sizeof p, sizeof p);
             if (p > env->processes)
-                breaks(code, env, "has process %u in '%s' of '%s', and there are %u", p,
-                       fields[f].name, record, env->processes);
+                contract_break(code, env->self, "has process %u in '%s' of '%s', and there are %u",
+                               p, fields[f].name, record, env->processes);
         }
     }
 }
@@ -191,17 +217,17 @@ static void inspect_pids(const struct cv_algorithm *code, const struct cv_env *e
 static void inspect_send(const struct cv_algorithm *code, const struct cv_env *env,
                          const struct cv_send *send) {
     if (send->kind >= code->message_count)
-        breaks(code, env, "sends a message of kind %u, and there are %u kinds", send->kind,
-               code->message_count);
+        contract_break(code, env->self, "sends a message of kind %u, and there are %u kinds",
+                       send->kind, code->message_count);
     const struct cv_record *record = &code->messages[send->kind];
     uint32_t rows = send->size < record->size ? 0 : send->size - record->size;
     if (send->size < record->size || (rows && (!record->row_size || rows % record->row_size)))
-        breaks(code, env, "sends %s with a body of %u bytes, and its record has %u", record->name,
-               send->size, record->size);
+        contract_break(code, env->self, "sends %s with a body of %u bytes, and its record has %u",
+                       record->name, send->size, record->size);
     if (send->to < CV_SERVERS && (!send->to || send->to > env->processes))
-        breaks(code, env, "sends %s to process %u, and there are 1 to %u", record->name, send->to,
-               env->processes);
-    if (send->to == env->self) breaks(code, env, "sends %s to itself", record->name);
+        contract_break(code, env->self, "sends %s to process %u, and there are 1 to %u",
+                       record->name, send->to, env->processes);
+    if (send->to == env->self) contract_break(code, env->self, "sends %s to itself", record->name);
     const unsigned char *body = (const unsigned char *)(send + 1);
     inspect_pids(code, env, record->name, record->fields, record->field_count, body);
     for (uint32_t at = record->size; at < send->size; at += record->row_size)
@@ -223,12 +249,12 @@ static void inspect_log(const struct cv_algorithm *code, const struct cv_env *en
     size_t at = (size_t)((uintptr_t)log.entry - (uintptr_t)state);
     if (!log.first || log.last + 1 < log.first || log.commit > log.last ||
         log.commit + 1 < log.first)
-        breaks(code, env, "has a log from %llu to %llu, committed up to %llu",
-               (unsigned long long)log.first, (unsigned long long)log.last,
-               (unsigned long long)log.commit);
+        contract_break(code, env->self, "has a log from %llu to %llu, committed up to %llu",
+                       (unsigned long long)log.first, (unsigned long long)log.last,
+                       (unsigned long long)log.commit);
     if (count && (at > size || count > (size - at) / sizeof *log.entry))
-        breaks(code, env, "has a log whose %llu entries are not inside its state",
-               (unsigned long long)count);
+        contract_break(code, env->self, "has a log whose %llu entries are not inside its state",
+                       (unsigned long long)count);
 }
 
 void contract_inspect(const struct cv_algorithm *code, const struct cv_env *env, const void *state,
@@ -238,17 +264,25 @@ void contract_inspect(const struct cv_algorithm *code, const struct cv_env *env,
     const unsigned char *bytes = state;
     unsigned timers = out->timers_set | out->timers_cancelled;
     if (timers >> code->timers)
-        breaks(code, env, "uses timer %d, and .timers is %u", 31 - __builtin_clz(timers),
-               code->timers);
+        contract_break(code, env->self, "uses timer %d, and .timers is %u",
+                       31 - __builtin_clz(timers), code->timers);
+    for (unsigned t = 0; t < code->timers; t++)
+        if (out->timers_set >> t & 1 &&
+            (out->timer[t].min_us > out->timer[t].max_us || !out->timer[t].max_us))
+            contract_break(code, env->self, "sets timer %u to a time from %llu to %llu us", t,
+                           (unsigned long long)out->timer[t].min_us,
+                           (unsigned long long)out->timer[t].max_us);
     for (uint32_t at = 0; at < out->used;) {
         const struct cv_send *send = (const void *)(out->sends + at);
+        if (out->used - at < sizeof *send || out->used - at - sizeof *send < send->size)
+            contract_break(code, env->self, "sends a message of which a part is missing");
         inspect_send(code, env, send);
         at += (uint32_t)sizeof *send + ((send->size + 7) & ~7u);
     }
     for (unsigned t = 0; t < out->tells; t++)
         if (!may_tell(code, out->tell[t].what))
-            breaks(code, env, "tells its application %u, which %s does not", out->tell[t].what,
-                   code->problem == CV_MUTEX ? "a lock" : "an election");
+            contract_break(code, env->self, "tells its application %u, which %s does not",
+                           out->tell[t].what, code->problem == CV_MUTEX ? "a lock" : "an election");
     if (code->log) inspect_log(code, env, bytes, record->size + (size_t)rows * record->row_size);
     inspect_pids(code, env, record->name, record->fields, record->field_count, bytes);
     for (uint32_t i = 0; i < rows; i++)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/parse.h"
+#include "base/utf8.h"
 #include "language/language.h"
 
 char *roster_name(const struct roster *roster, cv_pid p, char buffer[ROSTER_NAME_MAX]) {
@@ -47,9 +48,12 @@ struct printer {
 };
 
 static void put(struct printer *out, const char *text) {
-    size_t length = strlen(text), at = out->length < out->size ? out->length : out->size;
-    if (out->size - at > 0) snprintf(out->buffer + at, out->size - at, "%s", text);
-    out->length += length;
+    if (out->length < out->size) {
+        size_t kept = utf8_fit(text, out->size - 1 - out->length);
+        memcpy(out->buffer + out->length, text, kept);
+        out->buffer[out->length + kept] = 0;
+    }
+    out->length += strlen(text);
 }
 
 static void put_queue(struct printer *out, const struct cv_queue *queue, struct cv_links links) {

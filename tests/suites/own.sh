@@ -192,18 +192,22 @@ other_layout() {
 scenario_names_none() {
     printf 'algorithm ./none.so\n' >"$WORK/none.scenario" && says "none.scenario:1: ./none.so: No such file" 2 c sim --scenario none.scenario
 }
-# Its own handler says one line, and the signal is still seen.
-crash_is_told() {
-    variant wild 's/^    if (cv_serves(env))$/    *(volatile int *)8 = 1;\n&/' || return 1
-    (ulimit -c 0; cd "$WORK" && "$root/bin/conclave" sim wild.so >/dev/null 2>"$WORK/wild.err")
-    [ $? -eq 139 ] && [ "$(grep -c '^conclave: .*crashed' "$WORK/wild.err")" -eq 1 ] || { cat "$WORK/wild.err"; return 1; }
+# dies NAME TEXT STATUS SED: it ends the program at a step, with one line of ours that says why.
+dies() {
+    local status
+    variant "$1" "$4" || return 1
+    (ulimit -c 0; cd "$WORK" && exec "$root/bin/conclave" sim "$1.so" --entries 5 >/dev/null 2>"$WORK/$1.err")
+    status=$?
+    [ $status -eq "$3" ] && grep "$2" "$WORK/$1.err" >/dev/null && [ "$(grep -c "^conclave: .*$1.so" "$WORK/$1.err")" -eq 1 ] ||
+        { echo "$status"; cat "$WORK/$1.err"; return 1; }
 }
-# A broken invariant of the header names the student's own line.
-many_sends() {
-    variant flood 's/^        s->number++;/        for (int i = 0; i < 50; i++) cv_send(out, coordinator, REQUEST, numbered, .number = 1);\n&/' || return 1
-    (ulimit -c 0; cd "$WORK" && "$root/bin/conclave" sim flood.so >/dev/null 2>"$WORK/flood.err")
-    [ $? -eq 134 ] && grep -q 'broken invariant at .*bytes <= out->room' "$WORK/flood.err" || { cat "$WORK/flood.err"; return 1; }
+# Also where other threads take steps.
+dies_in_thread() {
+    (ulimit -c 0; cd "$WORK" && exec "$root/bin/conclave" sim "$1.so" --runs 4 --jobs 2 >/dev/null 2>"$WORK/$1.err")
+    [ $? -eq "$3" ] && grep "$2" "$WORK/$1.err" >/dev/null || { cat "$WORK/$1.err"; return 1; }
 }
+# At its first line of a step: SED is what does it.
+at_step() { echo "s/^    if (cv_serves(env))\$/    $1;\n&/"; }
 
 check "what is not a file" not_a_file
 check "what is not a library, or has no algorithm" no_library
@@ -223,7 +227,7 @@ check "options that are not there" refused options ".option_count is 3" 's/^    
 check "no problem to solve" refused problem ".problem is neither" 's/CV_MUTEX/99/'
 check "a topology that is none" refused topology ".topology is unknown" 's/^    CV_MACHINE,/&.topology = 9,/'
 check "servers without a name" refused servers "go together" '/server_name/d'
-check "a message without a name" refused nameless "a message has no name" 's/CV_TABLE("GRANT", numbered)/{0, numbered_fields, 0, 1, 8, 0, 0}/'
+check "a message without a name" refused nameless "a message has no name of" 's/CV_TABLE("GRANT", numbered)/{0, numbered_fields, 0, 1, 8, 0, 0}/'
 check "a record larger than its fields" refused larger "take 8 bytes, and its size is 4000" 's/CV_TABLE("GRANT", numbered)/{"GRANT", numbered_fields, 0, 1, 4000, 0, 0}/'
 check "a field outside of its record" refused outside "is not where the one before it ends" 's/CV_TABLE("GRANT", numbered)/{"GRANT", (struct cv_field[]){{"x", 4000, CV_U64, 0, 0}}, 0, 1, 8, 0, 0}/'
 check "a field without a type" refused typeless "has an unknown type" 's/CV_TABLE("GRANT", numbered)/{"GRANT", (struct cv_field[]){{"x", 0, 99, 0, 0}}, 0, 1, 8, 0, 0}/'
@@ -238,6 +242,28 @@ check "a body of another message" stopped body "sends REQUEST with a body of" 's
 check "a timer that it does not have" stopped timer "uses timer 2" 's/^        s->number++;/&cv_timer(out, 2, 5, 5);/'
 check "what a lock does not tell" stopped tells "tells its application" 's/cv_tell(out, CV_ENTERED, 0)/cv_tell(out, CV_ELECTED, 0)/'
 check "a process that there is not, in a state" stopped stranger "has process 77 in 'holder'" 's/s->holder = cv_queue_pop.*/s->holder = 77; return;/'
-check "a crash of its code" crash_is_told
-check "more messages than a step may send" many_sends
+check "a message of a long name" refused longname "a message has no name of 1 to 40" 's/CV_TABLE("GRANT"/CV_TABLE("GRANTGRANTGRANTGRANTGRANTGRANTGRANTGRANTGRANT"/'
+check "a name for terminals" refused control "a message has no name of 1 to 40" 's/CV_TABLE("GRANT"/CV_TABLE("GR\\033[31mANT"/'
+check "a field with half a letter" refused halfletter "field 1 of the head of" 's/F(R, u64, number, SHOWN)/F(R, u64, number, SHOWN)/; s/CV_TABLE("GRANT", numbered)/{"GRANT", (struct cv_field[]){{"\\303", 0, CV_U64, 0, 0}}, 0, 1, 8, 0, 0}/'
+check "a timer of no time" stopped notime "sets timer 0 to a time from 0 to 0" 's/^        s->number++;/&cv_timer(out, 0, 0, 0);/; s/^    CV_MACHINE,/&.timers = 1,/'
+check "a timer that ends before it begins" stopped backtime "sets timer 0 to a time from 5 to 4" 's/^        s->number++;/&cv_timer(out, 0, 5, 4);/; s/^    CV_MACHINE,/&.timers = 1,/'
+check "a process that enters twice" stopped twice "tells that it has entered, and is inside already" 's/cv_tell(out, CV_ENTERED, 0)/&, &/'
+check "what is behind its state" stopped behind "writes outside of its state" "$(at_step '((char *)state)[sizeof(struct state) + (cv_serves(env) ? env->processes * sizeof(struct row) : 0)] = 1')"
+check "what is before its state" stopped before "writes outside of its state" "$(at_step '((char *)state)[-1] = 1')"
+check "more effects than there is room for" stopped effects "more effects than its" "$(at_step 'out->tells = 200')"
+check "bytes that it has not sent" stopped unsent "more effects than its" "$(at_step 'out->used = 4000000000u')"
+check "what is constant" stopped constant "changes its 'env'" "$(at_step '((struct cv_env *)env)->processes = 77')"
+check "chance" stopped chance "when a step is repeated" "$(at_step 'if (rand() % 2) cv_tell(out, CV_WOKEN, 0)')"
+check "variables of the file" stopped global "when a step is repeated" "$(at_step 'static int steps; if (steps++ % 2) cv_tell(out, CV_WOKEN, 0)')"
+check "a crash of its code" dies wild "in a step of process 1 it crashes" 139 "$(at_step '*(volatile int *)8 = 1')"
+check "in another thread" dies_in_thread wild "in a step of process 1 it crashes" 139
+check "a division by zero" dies divided "crashes: it divides by zero" 136 "$(at_step 'raise(SIGFPE)');s/^#include <conclave/#include <signal.h>\n&/"
+check "a function that calls itself" dies recursion "calls itself for ever" 139 "$(at_step 'volatile char frame[1000]; frame[0] = 1; step(state, env, e, out); frame[1] = 1')"
+check "in another thread" dies_in_thread recursion "calls itself for ever" 139
+check "an abort" dies aborted "in a step of process 1 it aborts" 134 "$(at_step 'abort()')"
+check "an exit" dies exited "in a step of process 1 it calls exit()" 2 "$(at_step 'exit(0)')"
+check "a step without an end" dies endless "works for seconds" 2 "$(at_step 'for (volatile int i = 0;; i++)')"
+check "in another thread" dies_in_thread endless "works for seconds" 2
+check "an exit at the very beginning" dies early "while loaded it calls exit()" 2 '$a__attribute__((constructor)) static void early(void) { exit(0); }'
+check "more messages than a step may send" dies flood "broken invariant at .*layout() says" 134 's/^        s->number++;/        for (int i = 0; i < 50; i++) cv_send(out, coordinator, REQUEST, numbered, .number = 1);\n&/'
 check "a scenario of one that is not there" scenario_names_none

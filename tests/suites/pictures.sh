@@ -106,13 +106,15 @@ picture() {
 faults=(--crash-rate 3/s --recover --pause-rate 2/s --partition-rate 2/s --loss 0.1 --time-limit 2s)
 hasty=(--crash-rate 5/s --recover --amnesia --delay exponential:3ms --reorder --detector fixed:12ms --time-limit 1s)
 make_pictures() {
+    local file algorithm seed seeds=0
+    long && seeds=20
     mkdir -p "$WORK/labels"
     for file in scenarios/*.scenario; do picture "$(basename "$file" .scenario)" --scenario "$file"; done
     "$CONCLAVE" list --json | jq -r '.[].algorithm' >"$WORK/algorithms"
     while read -r algorithm; do
         picture "$algorithm-faults" "$algorithm" --processes 6 --seed 3 "${faults[@]}"
         picture "$algorithm-pt" "$algorithm" --processes 3 --seed 5 --page 2 --lang pt "${hasty[@]}"
-        for seed in $(seq 1 $(long && echo 20 || echo 0)); do
+        for ((seed = 1; seed <= seeds; seed++)); do
             picture "$algorithm-$seed" "$algorithm" --processes $((2 + seed)) --seed "$seed" "${faults[@]}"
             picture "$algorithm-$seed-pt" "$algorithm" --processes $((2 + seed)) --seed "$seed" --lang pt "${hasty[@]}"
         done

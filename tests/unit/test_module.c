@@ -281,10 +281,71 @@ static void timers_and_tells_have_bounds(void **state) {
     cv_timer(&b.out, 1, 1, 1);
     assert_true(is_stopped(&b, inspects));
     b = new_bench();
+    cv_timer(&b.out, 0, 0, 0);
+    assert_true(is_stopped(&b, inspects));
+    cv_timer(&b.out, 0, 2, 1);
+    assert_true(is_stopped(&b, inspects));
+    b = new_bench();
     cv_tell(&b.out, CV_ELECTED, 0);
     assert_true(is_stopped(&b, inspects));
     b.code.problem = CV_ELECTION;
     assert_false(is_stopped(&b, inspects));
+}
+
+/* ---- Whole steps ---- */
+
+enum misdeed {
+    NONE,
+    BEFORE,
+    BEHIND,
+    BEHIND_SENDS,
+    TELLS,
+    USED,
+    ENV,
+    EVENT,
+    OTHER_STATE,
+    OTHER_SEND,
+    OTHER_TIMER,
+    OTHER_TELL,
+    MISDEEDS
+};
+
+static void misbehave(void *at, const struct cv_env *env, const struct cv_event *event,
+                      struct cv_out *out) {
+    static unsigned calls;
+    struct state *s = at;
+    unsigned char *bytes = at;
+    uint64_t number = ++calls;
+    enum misdeed misdeed = event->arg;
+    s->holder = misdeed == OTHER_STATE ? 1 + (cv_pid)number % 2 : 1;
+    cv_send(out, 1, 0, message, .number = misdeed == OTHER_SEND ? number : 7);
+    cv_timer(out, 0, 1, misdeed == OTHER_TIMER ? number : 1);
+    cv_tell(out, CV_ENTERED, misdeed == OTHER_TELL ? number : 7);
+    if (misdeed == BEFORE) bytes[-1] = 1;
+    if (misdeed == BEHIND) bytes[sizeof *s + 3 * sizeof(struct row)] = 1;
+    if (misdeed == BEHIND_SENDS) out->sends[out->room] = 1;
+    if (misdeed == TELLS) out->tells = 200;
+    if (misdeed == USED) out->used = 4000000000;
+    if (misdeed == ENV) ((struct cv_env *)(uintptr_t)env)->processes = 77;
+    if (misdeed == EVENT) ((struct cv_event *)(uintptr_t)event)->from = 77;
+}
+
+static enum misdeed misdeed;
+
+static void steps(struct bench *b) {
+    struct cv_event event = {.type = CV_CALL, .arg = misdeed};
+    b->code.step = misbehave;
+    b->code.traits |= CV_FROM_FILE;
+    b->out.sends = b->sends, b->out.room = sizeof b->sends / 2;
+    contract_step(&b->code, &b->state, &b->env, &event, &b->out);
+    _exit(b->state.holder == 1 && b->out.tells == 1 && b->out.used == 24 ? 0 : 9);
+}
+
+static void steps_keep_to_their_own(void **state) {
+    (void)state;
+    struct bench b = new_bench();
+    for (misdeed = NONE; misdeed < MISDEEDS; misdeed++)
+        if (is_stopped(&b, steps) != (misdeed != NONE)) fail_msg("misdeed %d", misdeed);
 }
 
 int main(void) {
@@ -298,6 +359,7 @@ int main(void) {
         cmocka_unit_test(sends_have_bounds),
         cmocka_unit_test(states_name_processes_that_are),
         cmocka_unit_test(timers_and_tells_have_bounds),
+        cmocka_unit_test(steps_keep_to_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -61,6 +61,7 @@ static void apply_tell(struct system *system, struct trial *trial, struct local 
     if (tell->what == CV_WOKEN || tell->what == CV_ROUND) return;
     trial->outcome.flags &= (uint16_t)~OUT_INVISIBLE;
     if (tell->what == CV_ENTERED) {
+        if (local->phase == APP_INSIDE) contract_inside(system->model->algorithm, local->self);
         local->phase = APP_INSIDE;
         trial->outcome.flags |= OUT_ENTERED;
         if (system->model->fencing)

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "lab/sim/internal.h"
+#include "process/contract.h"
 
 /* Draws when the application of p asks next, if it ever does. */
 static void think(struct sim *sim, cv_pid p) {
@@ -54,6 +55,7 @@ static void write_resource(struct sim *sim, cv_pid p) {
 
 static void entered(struct sim *sim, cv_pid p, uint64_t token) {
     struct sim_process *process = &sim->process[p];
+    if (process->app == APP_INSIDE) contract_inside(sim->algorithm, p);
     sim_note(sim, TR_ENTER, p, CV_NOBODY, token);
     mutex_judge_enter(&sim->judge, sim_now(sim), p, token);
     sim->progress_us = sim_now(sim);

@@ -145,9 +145,10 @@ char *trace_message(const struct trace *trace, const struct trace_entry *entry, 
                     size_t size) {
     const struct cv_record *record = &trace->algorithm->messages[entry->kind];
     uint32_t rows = record->row_size ? (entry->size - record->size) / record->row_size : 0;
-    int used = snprintf(buffer, size, "%s ", language_name(record->name));
-    if (record_print(buffer + used, size - (size_t)used, record, trace->bytes + entry->body, rows,
-                     1, CV_SHOWN, &trace->roster) == 0)
+    size_t used = (size_t)snprintf(buffer, size, "%s ", language_name(record->name));
+    cv_assert(used < size); /* names are short */
+    if (record_print(buffer + used, size - used, record, trace->bytes + entry->body, rows, 1,
+                     CV_SHOWN, &trace->roster) == 0)
         buffer[used - 1] = 0;
     return buffer;
 }
