@@ -39,6 +39,16 @@ static inline size_t utf8_fit(const char *text, size_t most) {
     return bytes;
 }
 
+/* Shortens a text that was cut because its buffer is full to whole characters. */
+static inline void utf8_mend(char *text, size_t size) {
+    size_t length = strlen(text), start = length;
+    if (length + 1 < size || !length) return;
+    while (start && ((unsigned char)text[start - 1] & 0xc0) == 0x80) start--;
+    const char *last = text + (start ? start - 1 : 0);
+    if ((unsigned char)*last >= 0x80 && utf8_next(&last) == UTF8_BROKEN)
+        text[start ? start - 1 : 0] = 0;
+}
+
 /* utf8_next of a text that ends elsewhere and may hold NUL bytes, which are characters too; it must
  * not be at its end. */
 static inline uint32_t utf8_take(const char **text, const char *end, bool *broken) {

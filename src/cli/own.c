@@ -1,5 +1,6 @@
 #include "cli/own.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -29,6 +30,13 @@ static bool has_header(const char *directory) {
     return access(path, R_OK) == 0;
 }
 
+/* Whether neither make nor a shell takes any part of it for something else. */
+static bool is_plain(const char *path) {
+    for (; *path; path++)
+        if (!isalnum((unsigned char)*path) && !strchr("/._+-", *path)) return false;
+    return true;
+}
+
 /* The header of this very program is in ../include of it, installed or not. */
 const char *own_header_option(char option[OWN_OPTION_BYTES]) {
     char path[OWN_PATH_BYTES];
@@ -39,7 +47,7 @@ const char *own_header_option(char option[OWN_OPTION_BYTES]) {
     strcat(path, "/include");
     *option = 0;
     bool usual = strcmp(path, "/usr/include") == 0 || strcmp(path, "/usr/local/include") == 0;
-    if (has_header(path) && (usual || !strpbrk(path, " \t'\"\\$#:;&|<>()*?"))) {
+    if (has_header(path) && (usual || is_plain(path))) {
         if (!usual) snprintf(option, OWN_OPTION_BYTES, " -I%s", path);
     } else if (!has_header("/usr/include") && !has_header("/usr/local/include")) {
         fprintf(stderr, "conclave: " HEADER " is not where the compiler looks: install it (Debian: "

@@ -8,6 +8,13 @@
 #include "lab/sim/replay.h"
 #include "language/language.h"
 
+/* An arrow key is no text for the terminal. */
+static const char *printable(char *line) {
+    for (char *at = line; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f) *at = '?';
+    return line;
+}
+
 /* Reads one command: the step to go to; 0: it is over; `step` itself after a line about what can be
  * typed. */
 static size_t next_step(const struct replay *replay, size_t step, bool asks) {
@@ -30,7 +37,7 @@ static size_t next_step(const struct replay *replay, size_t step, bool asks) {
     else if (parse_u64(line, &number) == 0 && number >= 1 && number <= replay->steps)
         step = number;
     else
-        printf(_("'%.20s' is no step from 1 to %zu.  %s\n"), line, replay->steps, keys);
+        printf(_("'%.20s' is no step from 1 to %zu.  %s\n"), printable(line), replay->steps, keys);
     free(line);
     return step;
 }

@@ -49,6 +49,45 @@ check "an election is coloured: active, in three rounds, and passive" eval \
 check "rounds have numbers" count franklin.svg '<text class="round"' 13
 check "and names" eval "has franklin.svg '>active<' && has franklin.svg '>passive<' && has franklin.svg '>follows<'"
 
+for format in svg graph; do
+    draw "$format" detector-fixed
+    draw "$format" bully-partition
+done
+check "who has waited for an answer in vain follows its leader as before" count detector-fixed.svg '>normal<' 0
+check "a split, and who is on which side" eval "has bully-partition.graph '>network split: p1 p2 | p3 p4 p5<'"
+check "the drawing in which a property is violated" eval "has bully-partition.graph '>violated<'"
+drawn() { # FILE FORMAT ARGUMENTS...
+    "$CONCLAVE" sim "${@:3}" --trace "$2" >"$WORK/$1" 2>/dev/null
+    xmllint --noout "$WORK/$1"
+}
+drawn pages.svg svg bully --detector phi:8 --crash-rate 0.5/s --recover --time-limit 20s
+check "on which page that is" grep -E '>The violation is on page [0-9]+.<' "$WORK/pages.svg"
+left_while_telling() { # the colour is that of the state: who releases is not inside any more
+    [ "$(awk '/ RELEASE</ { here = 1 } here && /class="node"/ { print gsub(/#4ade80/, ""); here = 0 }' "$WORK/maekawa-seven.graph" | sort -u)" = 0 ]
+}
+mirrored() { # ARGUMENTS...: both sides of a ring are at the same heights
+    drawn ring.graph graph chang-roberts --processes "$1" &&
+        [ "$(awk '/class="node"/ { print; exit }' "$WORK/ring.graph" | grep -o 'cy="[0-9]*"' | sort | uniq -c | awk '$1 == 1' | wc -l)" -eq 1 ]
+}
+check "a ring of 15 is even" mirrored 15
+check "a ring of 27 is even" mirrored 27
+drawn star.graph graph yo-yo --processes 20 --topology star
+check "a star has its hub in the middle" grep '<title>p1[^0-9][^p]*cx="210" cy="210"' "$WORK/star.graph"
+longest_title() {
+    printf 'title %s\nalgorithm central\nprocesses A B\nat 0ms A acquire\n' "$(head -c 127 /dev/zero | tr '\0' w)" >"$WORK/wide.scenario"
+    drawn wide.svg graph --scenario "$WORK/wide.scenario" && has wide.svg 'style="font-size:9px"'
+}
+check "a long title is smaller" longest_title
+too_long() {
+    sed 's/www/wwww/' "$WORK/wide.scenario" >"$WORK/wider.scenario"
+    says "a title has at most 127 bytes" 2 "$CONCLAVE" sim --scenario "$WORK/wider.scenario"
+}
+check "a title that is too long" too_long
+few_letters() { # Mermaid's viewers refuse 50,000
+    [ "$("$CONCLAVE" sim roucairol-carvalho --processes 64 --think 0ms --entries 300 --trace mermaid 2>/dev/null | wc -c)" -lt 47000 ]
+}
+check "a sequence diagram that viewers take" few_letters
+
 same_again() { # FORMAT ARGUMENTS...: the same bytes
     local format=$1
     shift
@@ -100,7 +139,12 @@ picture() {
     local name=$1 format
     shift
     for format in svg graph; do
-        "$CONCLAVE" sim "$@" --trace $format >"$WORK/labels/$name.$format.svg" 2>/dev/null || [ $? -ne 2 ] || rm "$WORK/labels/$name.$format.svg"
+        "$CONCLAVE" sim "$@" --trace $format >"$WORK/labels/$name.$format.svg" 2>/dev/null
+        case $? in
+        0 | 1) xmllint --noout "$WORK/labels/$name.$format.svg" || return 1 ;;
+        2) rm "$WORK/labels/$name.$format.svg" ;;
+        *) return 1 ;;
+        esac
     done
 }
 faults=(--crash-rate 3/s --recover --pause-rate 2/s --partition-rate 2/s --loss 0.1 --time-limit 2s)
@@ -109,14 +153,14 @@ make_pictures() {
     local file algorithm seed seeds=0
     long && seeds=20
     mkdir -p "$WORK/labels"
-    for file in scenarios/*.scenario; do picture "$(basename "$file" .scenario)" --scenario "$file"; done
+    for file in scenarios/*.scenario; do picture "$(basename "$file" .scenario)" --scenario "$file" || return 1; done
     "$CONCLAVE" list --json | jq -r '.[].algorithm' >"$WORK/algorithms"
     while read -r algorithm; do
-        picture "$algorithm-faults" "$algorithm" --processes 6 --seed 3 "${faults[@]}"
-        picture "$algorithm-pt" "$algorithm" --processes 3 --seed 5 --page 2 --lang pt "${hasty[@]}"
+        picture "$algorithm-faults" "$algorithm" --processes 6 --seed 3 "${faults[@]}" || return 1
+        picture "$algorithm-pt" "$algorithm" --processes 3 --seed 5 --page 2 --lang pt "${hasty[@]}" || return 1
         for ((seed = 1; seed <= seeds; seed++)); do
-            picture "$algorithm-$seed" "$algorithm" --processes $((2 + seed)) --seed "$seed" "${faults[@]}"
-            picture "$algorithm-$seed-pt" "$algorithm" --processes $((2 + seed)) --seed "$seed" --lang pt "${hasty[@]}"
+            picture "$algorithm-$seed" "$algorithm" --processes $((2 + seed)) --seed "$seed" "${faults[@]}" || return 1
+            picture "$algorithm-$seed-pt" "$algorithm" --processes $((2 + seed)) --seed "$seed" --lang pt "${hasty[@]}" || return 1
         done
     done <"$WORK/algorithms"
     [ "$(find "$WORK/labels" -name '*.svg' | wc -l)" -gt 200 ]

@@ -51,6 +51,8 @@ check "faults and timers, too" shows_faults
 check "an election" step '\n\n5\nb\nq\n' yo-yo --edges 1-2,2-3,3-1,3-4
 check "a large one" many
 check "what is no step" nonsense
+arrows() { ! step '\033[C\n\033[2J\nq\n' "${central[@]}" | grep $'\033' >/dev/null; }
+check "an arrow key is no text for the terminal" arrows
 check "the status is that of the run" exits 1 step 'q\n' central --processes 3 --at '0ms coordinator crash'
 check "not with --runs" says "leave out --runs" 2 step '' central --runs 3
 check "not with --json" says "leave out --json" 2 step '' central --json

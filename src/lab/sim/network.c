@@ -141,9 +141,11 @@ void network_partition(struct sim *sim, const unsigned char *side) {
     sim_cancel(sim, &sim->heal);
     sim->side = side;
     sim->load->partitioned(sim);
-    if (sim->trace)
+    if (!sim->trace) return;
+    uint32_t entry =
         trace_add(sim->trace, (struct trace_entry){.type = side ? TR_PARTITION : TR_HEAL,
                                                    .time_us = sim_now(sim)});
+    if (side) trace_body(sim->trace, entry, side, sim->roster.processes + 1);
 }
 
 void network_partition_at_random(struct sim *sim) {

@@ -86,6 +86,8 @@ static int read_setting(struct reader *r, const char *word, const char *value) {
 static int read_head(struct reader *r, char *word, char *rest) {
     if (strcmp(word, "at") == 0 || strcmp(word, "expect") == 0) return 0;
     if (strcmp(word, "title") == 0) {
+        if (strlen(rest) >= sizeof r->scenario->title)
+            return fail(r, "a title has at most %zu bytes", sizeof r->scenario->title - 1);
         snprintf(r->scenario->title, sizeof r->scenario->title, "%s", rest);
         return 0;
     }
@@ -117,8 +119,11 @@ static int name_processes(struct reader *r, char *list, cv_pid first, cv_pid las
     for (char *name; list && (name = strsep(&list, " \t"));) {
         if (!*name) continue;
         if (p > last) return fail(r, "more names than there are processes of that kind");
-        if (strlen(name) >= ROSTER_NAME_MAX || strpbrk(name, "|*\"<>&;:#"))
-            return fail(r, "'%.40s' cannot be a name", name);
+        if (strlen(name) >= ROSTER_NAME_MAX)
+            return fail(r, "'%.40s' cannot be a name: it has more than %d bytes", name,
+                        ROSTER_NAME_MAX - 1);
+        if (strpbrk(name, "|*\"<>&;:#"))
+            return fail(r, "'%.40s' cannot be a name: it has one of |*\"<>&;:#", name);
         strcpy(names[p++], name);
     }
     return p == last + 1

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/grow.h"
+#include "base/utf8.h"
 #include "language/language.h"
 
 void trace_open(struct trace *trace, const struct sim_config *config) {
@@ -124,12 +125,15 @@ void trace_state(struct trace *trace, uint32_t entry, const void *state, uint32_
     const struct cv_record *record = trace->algorithm->state;
     trace->entry[entry].standing = standing(record, state);
     keep_ways(trace, entry, state, rows);
-    int length = record_print(NULL, 0, record, state, rows, first, CV_SHOWN, &trace->roster);
-    if (length <= 0) return;
-    size_t at = trace->text_used, size = (size_t)length + 1;
-    trace->text = grown(trace->text, &trace->text_room, at + size, 1);
-    record_print(trace->text + at, size, record, state, rows, first, CV_SHOWN, &trace->roster);
-    trace->text_used = at + size;
+    size_t at = trace->text_used, size = 0, length = 200; /* which few are longer than */
+    do {
+        size = length + 1;
+        trace->text = grown(trace->text, &trace->text_room, at + size, 1);
+        length = (size_t)record_print(trace->text + at, size, record, state, rows, first, CV_SHOWN,
+                                      &trace->roster);
+    } while (length >= size);
+    if (!length) return;
+    trace->text_used = at + length + 1;
     trace->entry[entry].note = (uint32_t)at;
 }
 
@@ -138,6 +142,28 @@ const char *number_word(uint32_t number, char buffer[NUMBER_WORD_MAX]) {
                                         N_("three"), N_("four"), N_("five")};
     if (number < sizeof words / sizeof words[0]) return _(words[number]);
     snprintf(buffer, NUMBER_WORD_MAX, "%u", number);
+    return buffer;
+}
+
+char *trace_sides(const struct trace *trace, const struct trace_entry *entry, char *buffer,
+                  size_t size) {
+    const unsigned char *side = trace->bytes + entry->body;
+    unsigned last = 0;
+    size_t used = 0;
+    buffer[0] = 0;
+    for (cv_pid p = 1; p < entry->size; p++) last = side[p] > last ? side[p] : last;
+    for (unsigned s = 0; s <= last; s++)
+        for (cv_pid p = 1, first = 1; p < entry->size && used < size; p++) {
+            char name[ROSTER_NAME_MAX];
+            if (side[p] != s) continue;
+            used += (size_t)snprintf(buffer + used, size - used, "%s%s",
+                                     !first ? " "
+                                     : used ? " | "
+                                            : "",
+                                     roster_name(&trace->roster, p, name));
+            first = 0;
+        }
+    utf8_mend(buffer, size);
     return buffer;
 }
 

@@ -118,6 +118,9 @@ static inline bool trace_shows(const struct trace *trace, size_t index) {
 enum { NUMBER_WORD_MAX = 16 };
 const char *number_word(uint32_t number, char buffer[NUMBER_WORD_MAX]); /* "two" */
 /* "GRANT number=1 fence=7" */
+/* "p1 p2 | p3": who is on which side of a split network. */
+char *trace_sides(const struct trace *trace, const struct trace_entry *entry, char *buffer,
+                  size_t size);
 char *trace_message(const struct trace *trace, const struct trace_entry *entry, char *buffer,
                     size_t size);
 

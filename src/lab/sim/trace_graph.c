@@ -32,17 +32,28 @@ static char *number_of(size_t index, char buffer[8]) {
     return buffer;
 }
 
+/* The drawing of the stage in which the first property is violated. */
+static size_t violated_frame(const struct graph_picture *picture) {
+    size_t last = 0;
+    for (size_t i = 0; i + 1 < picture->frame_count; i++)
+        if (picture->stage[picture->frame[i].stage - 1].from_us <= picture->trace->violated_us)
+            last = i;
+    return last;
+}
+
 static void put_caption(const struct graph_picture *picture, size_t index, int y, FILE *out) {
     const struct frame *frame = &picture->frame[index];
     const struct stage *stage = frame->stage ? &picture->stage[frame->stage - 1] : NULL;
     const struct trace *trace = picture->trace;
-    char text[160], number[8], from[32], to[32];
+    char text[160], number[8], from[32], to[32], sides[48];
     const char *what = !stage         ? _("the end")
                        : frame->still ? _("the edges have changed")
                                       : language_name(trace->algorithm->messages[stage->kind].name);
     int used = 0;
     snprintf(text, sizeof text, "%s  %s", number_of(index, number), what);
     svg_label(out, "caption", 10, y, text);
+    if (*trace->violated && index == violated_frame(picture))
+        svg_label(out, "wrong", picture->size - 36, y, _("violated"));
     text[0] = 0;
     if (stage && !frame->still) {
         if (stage->round && !trace->network.complete)
@@ -55,8 +66,12 @@ static void put_caption(const struct graph_picture *picture, size_t index, int y
                      stage->messages, from, to);
     }
     if (used) svg_label(out, "legend", 10, y + 16, text);
-    if (!frame->folded) return;
-    snprintf(text, sizeof text, _("after %u more like those before, folded"), frame->folded);
+    if (!frame->folded && !frame->split) return;
+    if (frame->split)
+        snprintf(text, sizeof text, _("network split: %s"),
+                 trace_sides(trace, &trace->entry[frame->split], sides, sizeof sides));
+    else
+        snprintf(text, sizeof text, _("after %u more like those before, folded"), frame->folded);
     svg_label(out, "legend", 10, y + (used ? 32 : 16), text);
 }
 
@@ -138,8 +153,8 @@ static void picture_open(struct graph_picture *picture, const struct trace *trac
     picture->event = layout_array(processes, sizeof *picture->event);
     if (!trace->network.complete)
         picture->heard = layout_array(trace->network.offset[processes + 1], 1);
-    stages_find(picture);
     graph_place(picture);
+    stages_find(picture);
 }
 
 static void picture_close(struct graph_picture *picture) {
@@ -162,15 +177,22 @@ static uint64_t columns_of(const struct graph_picture *picture, uint64_t frames)
     return (frames + rows - 1) / rows;
 }
 
+static uint64_t pages_of(const struct graph_picture *picture, size_t most) {
+    return (picture->frame_count + most - 1) / most;
+}
+
 /* What the page does not show. */
-static void write_remarks(const struct graph_picture *picture, uint64_t page, uint64_t pages,
+static void write_remarks(const struct graph_picture *picture, uint64_t page, size_t most,
                           FILE *out) {
     uint32_t processes = picture->trace->roster.processes;
+    uint64_t pages = pages_of(picture, most), violated = violated_frame(picture) / most + 1;
     if (pages > 1)
         fprintf(out, _("Page %llu of %llu, of %zu drawings in all; --page %llu shows %s.\n"),
                 (unsigned long long)page, (unsigned long long)pages, picture->frame_count,
                 (unsigned long long)(page < pages ? page + 1 : 1),
                 page < pages ? _("what follows") : _("the beginning"));
+    if (*picture->trace->violated && page != violated)
+        fprintf(out, _("The violation is on page %llu.\n"), (unsigned long long)violated);
     if (picture->nodes < processes)
         fprintf(out, _("Only the first %u of %u processes are drawn.\n"), picture->nodes,
                 processes);
@@ -201,7 +223,7 @@ void trace_write_graph(const struct trace *trace, const char *title, uint64_t pa
     size_t drawn = 0, remarked = 0;
     picture_open(&picture, trace);
     size_t most = picture.size < FRAME_LARGE ? FRAMES_MAX : FRAMES_FEW;
-    uint64_t pages = (picture.frame_count + most - 1) / most;
+    uint64_t pages = pages_of(&picture, most);
     if (page > pages) page = pages;
     size_t first = (page - 1) * most, frames = picture.frame_count - first;
     if (frames > most) frames = most;
@@ -212,7 +234,7 @@ void trace_write_graph(const struct trace *trace, const char *title, uint64_t pa
     fclose(memory);
     memory = open_memstream(&remarks, &remarked);
     cv_assert(memory);
-    write_remarks(&picture, page, pages, memory);
+    write_remarks(&picture, page, most, memory);
     fclose(memory);
     int rows = (int)((frames + columns - 1) / columns);
     int width = 2 * MARGIN + (int)columns * (picture.size + GAP) - GAP;
@@ -223,7 +245,7 @@ void trace_write_graph(const struct trace *trace, const char *title, uint64_t pa
                 svg_paragraph(NULL, "", 0, 0, text, remarks);
     int height = y + put_legend(trace, &legend, width, y, NULL) + SVG_LINE * lines + 4;
     svg_head(width, height, out);
-    if (title && *title) svg_label(out, "title", MARGIN, 30, title);
+    svg_title(out, width, title);
     fputs(drawings, out);
     y += put_legend(trace, &legend, width, y, out) + 4;
     y += SVG_LINE * svg_paragraph(out, "verdict", MARGIN, y, text, trace->violated);

@@ -23,6 +23,7 @@ struct frame {
     uint32_t stage;  /* index + 1; 0: the end of the run */
     bool still;      /* only what the processes are, before the messages of the stage */
     uint32_t folded; /* stages before it that repeat what was drawn */
+    uint32_t split;  /* the entry that has split the network; 0: it is whole */
 };
 
 /* A process in a drawing. */
@@ -51,8 +52,8 @@ struct graph_picture {
     struct standing *standing;
 };
 
-void stages_find(struct graph_picture *picture); /* stage_of, stage, frame */
 void graph_place(struct graph_picture *picture); /* nodes to edge */
+void stages_find(struct graph_picture *picture); /* stage_of, stage, frame; after the places */
 /* Sets what the processes are in a frame. */
 void graph_look(struct graph_picture *picture, const struct frame *frame);
 /* The way of an edge in that frame, as seen from a. */

@@ -5,6 +5,7 @@
 
 #include "lab/sim/trace_graph_draw.h"
 
+#include "base/utf8.h"
 #include "language/language.h"
 
 enum {
@@ -60,11 +61,12 @@ static bool has_ways(const struct graph_picture *picture) {
 static void stand_by_edges(struct graph_picture *picture) {
     static const uint8_t standing[2][2] = {{0, 1}, {3, 2}}; /* by edges in, and out */
     const struct trace_network *network = &picture->trace->network;
-    for (cv_pid p = 1; p <= picture->trace->roster.processes; p++) {
+    for (cv_pid p = 1; p <= picture->nodes; p++) {
         bool has[WAYS] = {false};
         uint8_t *now = &picture->standing[p].now;
         for (uint32_t i = network->offset[p]; i < network->offset[p + 1]; i++)
-            has[graph_way(picture, p, network->neighbour[i])] = true;
+            if (network->neighbour[i] <= picture->nodes)
+                has[graph_way(picture, p, network->neighbour[i])] = true;
         if (*now == STANDING_LEADS || *now == STANDING_FOLLOWS) continue;
         *now = has[WAY_UNKNOWN] ? STANDING_NONE
                                 : (uint8_t)(STANDING_VALUES + standing[has[WAY_IN]][has[WAY_OUT]]);
@@ -121,7 +123,10 @@ static void describe(const struct trace *trace, const struct trace_entry *entry,
         if (used && is_usual(record, name, length, value)) continue;
         used += snprintf(text + used, (size_t)(LABEL_MAX - used), "%s%.*s", used ? ", " : "",
                          (int)(at - value), value);
-        if (used >= LABEL_MAX) return;
+        if (used >= LABEL_MAX) {
+            utf8_mend(text, LABEL_MAX);
+            return;
+        }
     }
 }
 
@@ -364,7 +369,9 @@ static struct label line_at(const struct drawing *d, cv_pid p, int y, const char
 }
 
 /* Where a line of words is clear of the caption. */
-static int highest_line(const struct drawing *d) { return d->frame->folded ? 17 : 6; }
+static int highest_line(const struct drawing *d) {
+    return d->frame->folded || d->frame->split ? 17 : 6;
+}
 
 /* Whether a line of words lies on others, on another process, or where it would be taken for what
  * is said of that. */

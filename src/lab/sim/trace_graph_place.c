@@ -32,7 +32,8 @@ static void find_edges(struct graph_picture *picture) {
 
 /* ---- A circle ---- */
 
-static int rounded(double x) { return (int)lround(x); }
+/* The same number everywhere: the last bit of a sine, which is not, does not decide a half. */
+static int rounded(double x) { return (int)floor(x + 0.5 + 1e-9); }
 
 /* The i-th of `count` places, clockwise from the top. */
 static void place_on_circle(struct graph_picture *picture, cv_pid p, uint32_t i, uint32_t count,
@@ -194,6 +195,25 @@ static void place_by_distance(struct graph_picture *picture, const uint32_t *dis
     free(y);
 }
 
+/* The process whose neighbours are all others, which have no other: of a large star. */
+static cv_pid hub_of(const struct graph_picture *picture, const uint32_t *distance) {
+    enum { LARGE = 9 };
+    uint32_t n = picture->nodes;
+    if (n < LARGE || picture->edge_count != n - 1) return CV_NOBODY;
+    for (cv_pid p = 1; p <= n; p++) {
+        uint32_t near = 0;
+        for (uint32_t i = 0; i < n; i++) near += distance[(size_t)(p - 1) * n + i] == 1;
+        if (near == n - 1) return p;
+    }
+    return CV_NOBODY;
+}
+
+static void place_star(struct graph_picture *picture, cv_pid hub, double radius) {
+    uint32_t leaves = picture->nodes - 1;
+    for (cv_pid p = 1, i = 0; p <= picture->nodes; p++)
+        place_on_circle(picture, p, p == hub ? 0 : i++, leaves, p == hub ? 0 : radius);
+}
+
 void graph_place(struct graph_picture *picture) {
     const struct trace *trace = picture->trace;
     uint32_t n = trace->roster.processes < NODES_MAX ? trace->roster.processes : NODES_MAX;
@@ -210,7 +230,10 @@ void graph_place(struct graph_picture *picture) {
     } else if (picture->edge_count) {
         uint32_t *distance = layout_array((size_t)n * n, sizeof *distance);
         measure(picture, distance);
-        if (is_tree(picture, distance))
+        cv_pid hub = hub_of(picture, distance);
+        if (hub)
+            place_star(picture, hub, radius);
+        else if (is_tree(picture, distance))
             place_tree(picture, distance);
         else
             place_by_distance(picture, distance);

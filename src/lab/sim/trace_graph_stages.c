@@ -116,8 +116,9 @@ static bool edges_change(struct graph_picture *picture, const struct frame *fram
     const struct trace_network *network = &picture->trace->network;
     bool change = false;
     graph_look(picture, frame);
-    for (cv_pid p = 1; p <= picture->trace->roster.processes; p++)
+    for (cv_pid p = 1; p <= picture->nodes; p++)
         for (uint32_t i = network->offset[p]; i < network->offset[p + 1]; i++) {
+            if (network->neighbour[i] > picture->nodes) continue;
             unsigned char way = (unsigned char)graph_way(picture, p, network->neighbour[i]);
             change = change || way != drawn[i];
             drawn[i] = way;
@@ -140,26 +141,40 @@ static bool repeats(const struct finder *f, const struct stage *stage) {
     return false;
 }
 
+/* How the network was split before an entry, that from `*at` on has not been looked at. */
+static uint32_t split_before(const struct trace *trace, size_t entry, size_t *at, uint32_t split) {
+    for (; *at < entry; (*at)++) {
+        if (trace->entry[*at].type == TR_PARTITION) split = (uint32_t)*at;
+        if (trace->entry[*at].type == TR_HEAL) split = 0;
+    }
+    return split;
+}
+
 static void choose_frames(struct finder *f) {
     struct graph_picture *picture = f->picture;
     const struct trace *trace = picture->trace;
     bool ways = !trace->network.complete && record_way(trace->algorithm->state);
     unsigned char *drawn =
         ways ? layout_array(trace->network.offset[trace->roster.processes + 1], 1) : NULL;
-    uint32_t folded = 0;
-    size_t room = 0;
+    uint32_t folded = 0, split = 0;
+    size_t room = 0, at = 1;
     for (size_t i = 0; i < picture->stage_count; i++) {
-        struct frame frame = {.stage = (uint32_t)i + 1, .folded = folded};
+        split = split_before(trace, picture->stage[i].first, &at, split);
+        struct frame frame = {.stage = (uint32_t)i + 1, .folded = folded, .split = split};
         if (trace->network.complete && repeats(f, &picture->stage[i])) {
             folded++;
             continue;
         }
         folded = 0;
         if (ways && edges_change(picture, &frame, drawn))
-            add_frame(picture, &room, (struct frame){.stage = frame.stage, .still = true});
+            add_frame(picture, &room,
+                      (struct frame){.stage = frame.stage, .still = true, .split = split});
         add_frame(picture, &room, frame);
     }
-    add_frame(picture, &room, (struct frame){.still = true, .folded = folded});
+    add_frame(picture, &room,
+              (struct frame){.still = true,
+                             .folded = folded,
+                             .split = split_before(trace, trace->count, &at, split)});
     free(drawn);
 }
 
@@ -257,6 +272,11 @@ static void look_on(struct look *look, const struct trace_entry *entry) {
     }
 }
 
+/* Whether a process tells its application of it. */
+static bool is_told(enum trace_type type) {
+    return type == TR_ENTER || type == TR_LEAVE || (type >= TR_ELECTED && type <= TR_LEADERLESS);
+}
+
 void graph_look(struct graph_picture *picture, const struct frame *frame) {
     const struct trace *trace = picture->trace;
     size_t processes = trace->roster.processes;
@@ -266,8 +286,7 @@ void graph_look(struct graph_picture *picture, const struct frame *frame) {
     memset(picture->standing, 0, (processes + 1) * sizeof *picture->standing);
     for (size_t i = 1; i < trace->count; i++) {
         const struct trace_entry *entry = &trace->entry[i];
-        bool told = entry->event == picture->event[entry->process] && entry->type >= TR_ELECTED &&
-                    entry->type <= TR_LEADERLESS;
+        bool told = entry->event == picture->event[entry->process] && is_told(entry->type);
         if (i >= picture->limit[entry->process] && !told) continue;
         look_on(&picture->look[entry->process], entry);
         standing_follow(trace, i, picture->standing);

@@ -9,12 +9,13 @@
 #include "language/language.h"
 
 /* Viewers refuse a diagram of more than 50,000 letters. */
-enum { STEPS_MAX = 400, TEXT_MAX = 120 };
+enum { STEPS_MAX = 400, LETTERS_MAX = 45000, TEXT_MAX = 120 };
 
 struct diagram {
     const struct trace *trace;
     FILE *out;
-    size_t end;            /* entries from here on are left out */
+    size_t end; /* entries from here on are left out */
+    size_t steps_max;
     size_t steps_left;     /* steps that were left out */
     bool *occurs, *inside; /* by pid */
     uint32_t *state;       /* by pid: its last note, an offset into trace.text */
@@ -139,11 +140,11 @@ static void find_participants(struct diagram *d) {
     for (size_t i = 1; i < d->trace->count; i++) {
         const struct trace_entry *entry = &d->trace->entry[i];
         if (!is_step(d->trace, i)) continue;
-        if (steps++ == STEPS_MAX) d->end = i;
-        if (steps > STEPS_MAX) continue;
+        if (steps++ == d->steps_max) d->end = i;
+        if (steps > d->steps_max) continue;
         d->occurs[entry->process] = d->occurs[entry->peer] = true;
     }
-    d->steps_left = steps > STEPS_MAX ? steps - STEPS_MAX : 0;
+    d->steps_left = steps > d->steps_max ? steps - d->steps_max : 0;
     for (cv_pid p = 1; p <= d->trace->roster.processes; p++) {
         if (!d->occurs[p]) continue;
         if (!d->first) d->first = p;
@@ -298,7 +299,7 @@ static void show_state(struct diagram *d, const struct trace_entry *entry, cv_pi
 }
 
 static void show_fault(struct diagram *d, const struct trace_entry *entry, cv_pid last) {
-    char peer[ROSTER_NAME_MAX];
+    char peer[ROSTER_NAME_MAX], sides[256];
     cv_pid p = entry->process;
     bool one = last == p;
     roster_name(&d->trace->roster, entry->peer, peer);
@@ -320,7 +321,10 @@ static void show_fault(struct diagram *d, const struct trace_entry *entry, cv_pi
         note(d, p, last, one ? _("suspects that %s is down") : _("suspect that %s is down"), peer);
         break;
     case TR_TRUST: note(d, p, last, one ? _("trusts %s again") : _("trust %s again"), peer); break;
-    case TR_PARTITION: note(d, d->first, d->last, _("the network splits")); break;
+    case TR_PARTITION:
+        note(d, d->first, d->last, _("the network splits: %s"),
+             trace_sides(d->trace, entry, sides, sizeof sides));
+        break;
     case TR_HEAL: note(d, d->first, d->last, _("the network heals")); break;
     default: break;
     }
@@ -389,9 +393,10 @@ static void show_steps(struct diagram *d) {
     turn_back(d);
 }
 
-void trace_write_mermaid(const struct trace *trace, const char *title, FILE *out) {
+/* Returns how many steps it leaves out. */
+static size_t put_diagram(const struct trace *trace, size_t steps_max, FILE *out) {
     size_t processes = trace->roster.processes + 1;
-    struct diagram d = {.trace = trace, .out = out, .end = trace->count};
+    struct diagram d = {.trace = trace, .out = out, .end = trace->count, .steps_max = steps_max};
     d.occurs = calloc(processes, sizeof *d.occurs);
     d.inside = calloc(processes, sizeof *d.inside);
     d.state = calloc(processes, sizeof *d.state);
@@ -399,19 +404,36 @@ void trace_write_mermaid(const struct trace *trace, const char *title, FILE *out
     d.term = calloc(processes, sizeof *d.term);
     cv_assert(d.occurs && d.inside && d.state && d.leads && d.term);
     find_participants(&d);
-    if (title && *title) put_title(title, out);
     fputs("```mermaid\nsequenceDiagram\n", out);
     put_participants(&d);
     show_steps(&d);
     fputs("```\n", out);
-    if (d.steps_left)
-        fprintf(out, _("\nOnly the first %d steps are shown; %zu more are left out.\n"), STEPS_MAX,
-                d.steps_left);
-    if (trace->full)
-        fprintf(out, _("\nThe run went on: its trace ends after %d entries.\n"), TRACE_ENTRIES_MAX);
     free(d.occurs);
     free(d.inside);
     free(d.state);
     free(d.leads);
     free(d.term);
+    return d.steps_left;
+}
+
+/* As many steps as a viewer takes: at first as many as there may be, then fewer. */
+void trace_write_mermaid(const struct trace *trace, const char *title, FILE *out) {
+    size_t steps = STEPS_MAX, left = 0, letters = 0;
+    char *text = NULL;
+    do {
+        if (text) steps = steps * LETTERS_MAX / letters;
+        free(text);
+        FILE *memory = open_memstream(&text, &letters);
+        cv_assert(memory);
+        left = put_diagram(trace, steps, memory);
+        fclose(memory);
+    } while (letters > LETTERS_MAX && steps > 1);
+    if (title && *title) put_title(title, out);
+    fputs(text, out);
+    free(text);
+    if (left)
+        fprintf(out, _("\nOnly the first %d steps are shown; %zu more are left out.\n"), (int)steps,
+                left);
+    if (trace->full)
+        fprintf(out, _("\nThe run went on: its trace ends after %d entries.\n"), TRACE_ENTRIES_MAX);
 }

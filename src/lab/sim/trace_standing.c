@@ -17,14 +17,13 @@ void standing_follow(const struct trace *trace, size_t index, struct standing *o
     if (trace->algorithm->problem != CV_ELECTION || !entry->process) return;
     if (entry->round) s->round = entry->round;
     if (entry->standing && entry->standing != s->value) {
-        bool led = s->now == STANDING_LEADS || s->now == STANDING_FOLLOWS;
         s->value = entry->standing;
-        if (s->value > 1 || !led) s->now = of_value(s->value);
+        s->now = s->value == 1 && s->role ? s->role : of_value(s->value);
     }
     switch (entry->type) {
-    case TR_ELECTED: s->now = STANDING_LEADS; break;
-    case TR_FOLLOWS: s->now = STANDING_FOLLOWS; break;
-    case TR_LEADERLESS: s->now = of_value(s->value); break;
+    case TR_ELECTED: s->now = s->role = STANDING_LEADS; break;
+    case TR_FOLLOWS: s->now = s->role = STANDING_FOLLOWS; break;
+    case TR_LEADERLESS: s->role = STANDING_NONE, s->now = of_value(s->value); break;
     case TR_CRASH: *s = (struct standing){0}; break;
     default: break;
     }
@@ -36,6 +35,12 @@ static const struct cv_field *named_field(const struct cv_record *record) {
     return NULL;
 }
 
+static unsigned count_names(const char *values) {
+    unsigned count = 1;
+    for (; *values; values++) count += *values == '|';
+    return count;
+}
+
 const char *standing_name(const struct trace *trace, uint8_t standing,
                           char buffer[STANDING_NAME_MAX]) {
     static const char *const of_edges[] = {N_("cut off"), N_("source"),
@@ -45,6 +50,8 @@ const char *standing_name(const struct trace *trace, uint8_t standing,
     if (standing == STANDING_LEADS) return _("leads");
     if (standing == STANDING_FOLLOWS) return _("follows");
     unsigned value = standing - STANDING_VALUES;
+    if (value + 1 == STANDINGS - STANDING_VALUES && field && count_names(field->values) > value + 1)
+        return _("others");
     if (!field) return _(of_edges[value]);
     if (strcmp(field->name, "active") == 0) return value ? _("active") : _("passive");
     const char *name = field->values;

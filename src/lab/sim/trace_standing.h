@@ -15,6 +15,7 @@ enum { STANDING_NAME_MAX = 48 };
 
 struct standing {
     uint8_t now, value; /* value: as in a trace entry */
+    uint8_t role;       /* in which it rests: it leads, or follows, or neither */
     uint32_t round;     /* that it began last */
 };
 

@@ -272,6 +272,9 @@ static void write_remarks(const struct layout *layout, char *text, size_t size) 
                         layout->skipped + 1, layout->skipped + layout->drawn_count, layout->total,
                         (unsigned long long)(layout->page < layout->pages ? layout->page + 1 : 1),
                         layout->page < layout->pages ? _("what follows") : _("the beginning"));
+    if (*layout->trace->violated && layout->pages > 1 && layout->page != layout->violated_page)
+        used += snprintf(text + used, size - (size_t)used, _("The violation is on page %llu.\n"),
+                         (unsigned long long)layout->violated_page);
     if (layout->folded_count)
         used += snprintf(text + used, size - (size_t)used,
                          _("%zu messages that change nothing, and were sent before, are folded.\n"),
@@ -294,7 +297,7 @@ void trace_write_svg(const struct trace *trace, const char *title, uint64_t page
     int lines = svg_paragraph(NULL, "", 20, y, text, trace->violated) +
                 svg_paragraph(NULL, "", 20, y, text, remarks);
     svg_head(width, y + SVG_LINE * lines, out);
-    if (title && *title) svg_label(out, "title", 20, 30, title);
+    svg_title(out, width, title);
     put_axis(&layout, out);
     svg_headings(&layout, out);
     svg_parts(&layout, out);

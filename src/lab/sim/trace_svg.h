@@ -79,8 +79,8 @@ struct layout {
     int *x;          /* by index into `drawn` */
     bool *thin;      /* by index into `drawn`: it gets no room of its own on the time axis */
     size_t drawn_count;
-    size_t skipped, total; /* entries of earlier pages, and of all */
-    uint64_t page, pages;
+    size_t skipped, total;               /* entries of earlier pages, and of all */
+    uint64_t page, pages, violated_page; /* where the first property is violated */
     int width_max;
     bool *folded; /* by entry of the trace; NULL: none is */
     size_t folded_count;
@@ -148,6 +148,7 @@ extern const char *const svg_colours[SVG_COLOURS]; /* of messages, by kind */
 void svg_head(int width, int height, FILE *out);
 /* Writes a text escaped, and at most `letters_max` characters of it. */
 void svg_text(FILE *out, const char *text, size_t letters_max);
+void svg_title(FILE *out, int width, const char *title);
 void svg_name(FILE *out, const struct trace *trace, cv_pid p);
 void svg_label(FILE *out, const char *class, int x, int y, const char *text);
 /* Writes lines of a text, wrapped to the width, from y on, or only counts them when there is no

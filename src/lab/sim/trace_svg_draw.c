@@ -182,6 +182,26 @@ void svg_wait(FILE *out, const struct trace *trace, const struct trace_wait *wai
     svg_name(out, trace, wait->at);
 }
 
+/* How far below its line a wait ends at a process: all that end there do so apart, those that go up
+ * above those that go down, and the longer ones around the shorter. */
+static int wait_aside(const struct layout *layout, cv_pid p, size_t index) {
+    enum { APART = 7, ROOM = 18 };
+    const struct trace *trace = layout->trace;
+    const struct trace_wait *this = &trace->wait[index];
+    int ends = 0, above = 0, there = layout->y[this->who == p ? this->whom : this->who];
+    bool up = there < layout->y[p];
+    for (size_t i = 0; i < trace->wait_count; i++) {
+        const struct trace_wait *wait = &trace->wait[i];
+        if (wait->who != p && wait->whom != p) continue;
+        int y = layout->y[wait->who == p ? wait->whom : wait->who];
+        ends++;
+        bool goes_up = y < layout->y[p];
+        above += goes_up != up ? goes_up : y > there || (y == there && i < index);
+    }
+    int apart = ends * APART < ROOM ? APART : ROOM / ends;
+    return above * apart - (ends - 1) * apart / 2;
+}
+
 /* The waits curve after the ends of the lines, the longest outermost. */
 int svg_waits(const struct layout *layout, FILE *out) {
     const struct trace *trace = layout->trace;
@@ -192,15 +212,15 @@ int svg_waits(const struct layout *layout, FILE *out) {
         int from = layout->y[wait->who], to = layout->y[wait->whom], x = layout->right + 4;
         int lines = abs(to - from) / layout->distance;
         int out_by = (to > from ? 36 : 28) + 16 * (lines < 12 ? lines : 12);
-        int down = to > from ? 5 : -5; /* so that two that wait for each other are told apart */
         if (out_by > widest) widest = out_by;
         if (!out) continue;
+        from += wait_aside(layout, wait->who, i), to += wait_aside(layout, wait->whom, i);
         fputs("<g><title>", out);
         svg_wait(out, trace, wait);
         fprintf(out,
                 "</title><path class=\"waits-for\" marker-end=\"url(#waits-head)\""
                 " d=\"M%d %dC%d %d %d %d %d %d\"/></g>\n",
-                x, from + down, x + out_by, from + down, x + out_by, to - down, x, to - down);
+                x, from, x + out_by, from, x + out_by, to, x, to);
     }
     return widest;
 }

@@ -54,7 +54,7 @@ static void choose_entries(struct layout *layout, size_t most) {
         if (here || all_lines)
             layout->y[trace->entry[i].process] = layout->y[trace->entry[i].peer] = 1;
     }
-    for (size_t i = 0; i < trace->wait_count; i++)
+    for (size_t i = 0; i < trace->wait_count && layout->page == layout->pages; i++)
         layout->y[trace->wait[i].who] = layout->y[trace->wait[i].whom] = 1;
     layout->y[CV_NOBODY] = 0;
 }
@@ -250,6 +250,14 @@ static bool is_too_large(const struct layout *layout) {
     return layout->total > DRAWN_MAX || layout->right > WIDE || layout->bottom > HIGH;
 }
 
+/* The page on which something at a time is. */
+static uint64_t page_of(const struct layout *layout, uint64_t time_us) {
+    size_t before = 0;
+    for (size_t i = 1; i < layout->trace->count; i++)
+        before += layout_draws(layout, i) && layout->trace->entry[i].time_us <= time_us;
+    return (before ? before - 1 : 0) / PAGE_ENTRIES + 1;
+}
+
 static void lay_out(struct layout *layout, size_t most) {
     choose_entries(layout, most);
     layout->lines = 0;
@@ -273,6 +281,7 @@ void layout_open(struct layout *layout, const struct trace *trace, uint64_t page
         layout->pages = (layout->total + PAGE_ENTRIES - 1) / PAGE_ENTRIES;
         layout->page = page < layout->pages ? page : layout->pages;
         layout->skipped = (layout->page - 1) * PAGE_ENTRIES;
+        layout->violated_page = page_of(layout, trace->violated_us);
         layout->width_max = WIDE;
         start_again(layout);
         lay_out(layout, PAGE_ENTRIES);

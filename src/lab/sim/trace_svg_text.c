@@ -43,6 +43,20 @@ void svg_label(FILE *out, const char *class, int x, int y, const char *text) {
     fputs("</text>\n", out);
 }
 
+/* Smaller where it is too long for the picture. */
+void svg_title(FILE *out, int width, const char *title) {
+    enum { X = 20, SIZE = 18, SIZE_MIN = 8 };
+    if (!title || !*title) return;
+    int wide = text_width(title, SIZE) * 9 / 8, room = width - 2 * X; /* it is bold */
+    int size = wide <= room ? SIZE : SIZE * room / wide;
+    if (size < SIZE_MIN) size = SIZE_MIN;
+    fprintf(out, "<text class=\"title\" x=\"%d\" y=\"30\"", X);
+    if (size < SIZE) fprintf(out, " style=\"font-size:%dpx\"", size);
+    fputc('>', out);
+    svg_text(out, title, SVG_TEXT_MAX);
+    fputs("</text>\n", out);
+}
+
 void svg_name(FILE *out, const struct trace *trace, cv_pid p) {
     char name[ROSTER_NAME_MAX];
     svg_text(out, roster_name(&trace->roster, p, name), ROSTER_NAME_MAX);

@@ -61,7 +61,10 @@ void trace_describe(const struct trace *trace, size_t index, FILE *out) {
     case TR_RESUME: fprintf(out, _("%s runs on"), name); break;
     case TR_SUSPECT: fprintf(out, _("%s suspects that %s is down"), name, peer); break;
     case TR_TRUST: fprintf(out, _("%s trusts %s again"), name, peer); break;
-    case TR_PARTITION: fprintf(out, _("the network SPLITS")); break;
+    case TR_PARTITION:
+        fprintf(out, _("the network SPLITS: %s"),
+                trace_sides(trace, entry, message, sizeof message));
+        break;
     case TR_HEAL: fprintf(out, _("the network heals")); break;
     case TR_NONE: break;
     }
