@@ -315,7 +315,9 @@ static bool check_scenario(const struct request *request, const struct sim *sim,
                            const struct trace *trace, FILE *out) {
     size_t unmet = scenario_check(&request->scenario, request->path, sim, trace, out);
     if (unmet == 0)
-        figure(out, _("scenario"), _("all %zu expectations were met\n"),
+        figure(out, _("scenario"),
+               request->scenario.expectation_count == 1 ? _("its expectation was met\n")
+                                                        : _("all %zu expectations were met\n"),
                request->scenario.expectation_count);
     return unmet == 0;
 }

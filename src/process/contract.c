@@ -47,7 +47,7 @@ static void inspect_fields(struct inspection *i, const char *record, const struc
                            unsigned count, unsigned size, const char *what) {
     unsigned at = 0, alignment = 1;
     if (!fields != !count || !count != !size)
-        object(i, "the %s of '%s' are not described", what, record);
+        object(i, "'%s' does not describe its %s", record, what);
     for (unsigned f = 0; f < count && !i->problem; f++) {
         if (!is_printable(fields[f].name, NAME_BYTES_MAX)) {
             object(i, "field %u of the %s of '%s' has no name of 1 to %d bytes", f + 1, what,
@@ -217,7 +217,7 @@ static void inspect_pids(const struct cv_algorithm *code, const struct cv_env *e
 static void inspect_send(const struct cv_algorithm *code, const struct cv_env *env,
                          const struct cv_send *send) {
     if (send->kind >= code->message_count)
-        contract_break(code, env->self, "sends a message of kind %u, and there are %u kinds",
+        contract_break(code, env->self, "sends a message of kind %u, and .message_count is %u",
                        send->kind, code->message_count);
     const struct cv_record *record = &code->messages[send->kind];
     uint32_t rows = send->size < record->size ? 0 : send->size - record->size;

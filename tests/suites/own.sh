@@ -97,7 +97,7 @@ counterexample() {
 saved() {
     rm -f "$WORK/found.scenario"
     exits 1 c check mine/mine.so --processes 2 --save-scenario "$WORK/found.scenario" >/dev/null &&
-        c sim --scenario found.scenario --trace svg --output "$WORK/found.svg" | grep 'expectations were met' >/dev/null &&
+        c sim --scenario found.scenario --trace svg --output "$WORK/found.svg" | grep 'expectation was met' >/dev/null &&
         xmllint --noout "$WORK/found.svg"
 }
 check "a line is left out" break_it

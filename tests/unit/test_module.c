@@ -175,7 +175,7 @@ static void nonsense_in_records_is_named(void **state) {
     record = state_table, record.name = "";
     objects_to(WITH(.state = &record), "has no name");
     record = state_table, record.fields = NULL;
-    objects_to(WITH(.state = &record), "are not described");
+    objects_to(WITH(.state = &record), "does not describe its head");
     record = state_table, record.row_fields = message_fields, record.row_field_count = 1;
     record.row_size = 8;
     objects_to(WITH(.state = &record), "a queue needs one");

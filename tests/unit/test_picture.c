@@ -84,36 +84,13 @@ static void test_sentence(void **state) {
 
 /* ---- Stages ---- */
 
-static void picture_open(struct graph_picture *picture, const struct trace *trace) {
-    size_t n = trace->roster.processes;
-    *picture = (struct graph_picture){.trace = trace};
-    picture->limit = layout_array(n, sizeof *picture->limit);
-    picture->event = layout_array(n, sizeof *picture->event);
-    picture->look = layout_array(n, sizeof *picture->look);
-    picture->standing = layout_array(n, sizeof *picture->standing);
-    picture->heard =
-        layout_array(trace->network.complete ? 0 : trace->network.offset[n + 1], sizeof(bool));
-    stages_find(picture);
-}
-
-static void picture_close(struct graph_picture *picture) {
-    free(picture->limit);
-    free(picture->event);
-    free(picture->look);
-    free(picture->standing);
-    free(picture->heard);
-    free(picture->stage_of);
-    free(picture->stage);
-    free(picture->frame);
-}
-
 /* "ELECTION:3 ANSWER:2 end"; "=": a drawing without messages. */
 static void assert_frames(const char *scenario, const char *expected) {
     struct run run;
     struct graph_picture picture;
     char text[600] = "";
     run_scenario(&run, scenario);
-    picture_open(&picture, &run.trace);
+    graph_open(&picture, &run.trace);
     for (size_t i = 0; i < picture.frame_count; i++) {
         const struct frame *frame = &picture.frame[i];
         size_t used = strlen(text);
@@ -125,7 +102,7 @@ static void assert_frames(const char *scenario, const char *expected) {
                      picture.stage[frame->stage - 1].messages);
     }
     assert_string_equal(text, expected);
-    picture_close(&picture);
+    graph_close(&picture);
     run_close(&run);
 }
 
@@ -153,7 +130,7 @@ static void test_rounds(void **state) {
     struct graph_picture picture;
     (void)state;
     run_scenario(&run, "franklin");
-    picture_open(&picture, &run.trace);
+    graph_open(&picture, &run.trace);
     assert_int_equal(picture.frame_count, 5);
     for (size_t i = 0; i < 5; i++) {
         graph_look(&picture, &picture.frame[i]);
@@ -162,7 +139,7 @@ static void test_rounds(void **state) {
         assert_int_equal(standing_as(&picture, PASSIVE), i == 4 ? 0 : 8 - active[i] - leaders[i]);
     }
     assert_int_equal(standing_as(&picture, STANDING_FOLLOWS), 7);
-    picture_close(&picture);
+    graph_close(&picture);
     run_close(&run);
 }
 
@@ -172,7 +149,7 @@ static void test_ways(void **state) {
     struct graph_picture picture;
     (void)state;
     run_scenario(&run, "yo-yo");
-    picture_open(&picture, &run.trace);
+    graph_open(&picture, &run.trace);
     cv_pid two = roster_find(&run.trace.roster, "2"), ten = roster_find(&run.trace.roster, "10");
     cv_pid three = roster_find(&run.trace.roster, "3");
     static const enum way of_two[] = {WAY_UNKNOWN, WAY_OUT, WAY_OUT, WAY_OUT, WAY_OUT};
@@ -183,7 +160,7 @@ static void test_ways(void **state) {
         assert_int_equal(graph_way(&picture, three, ten), of_three[i]);
         assert_true((graph_way(&picture, ten, three) == WAY_IN) == (of_three[i] == WAY_OUT));
     }
-    picture_close(&picture);
+    graph_close(&picture);
     run_close(&run);
 }
 
@@ -194,11 +171,11 @@ static void test_folded(void **state) {
     uint32_t folded = 0;
     (void)state;
     run_scenario(&run, "majority-terms-partition");
-    picture_open(&picture, &run.trace);
+    graph_open(&picture, &run.trace);
     for (size_t i = 0; i < picture.frame_count; i++) folded += picture.frame[i].folded;
     assert_true(folded > 0);
     assert_true(picture.frame_count < picture.stage_count);
-    picture_close(&picture);
+    graph_close(&picture);
     run_close(&run);
 }
 

@@ -144,7 +144,7 @@ static int put_legend(const struct trace *trace, const struct graph_legend *lege
 
 /* ---- The page ---- */
 
-static void picture_open(struct graph_picture *picture, const struct trace *trace) {
+void graph_open(struct graph_picture *picture, const struct trace *trace) {
     uint32_t processes = trace->roster.processes;
     *picture = (struct graph_picture){.trace = trace};
     picture->limit = layout_array(processes, sizeof *picture->limit);
@@ -157,7 +157,7 @@ static void picture_open(struct graph_picture *picture, const struct trace *trac
     stages_find(picture);
 }
 
-static void picture_close(struct graph_picture *picture) {
+void graph_close(struct graph_picture *picture) {
     free(picture->stage_of);
     free(picture->stage);
     free(picture->frame);
@@ -221,7 +221,7 @@ void trace_write_graph(const struct trace *trace, const char *title, uint64_t pa
     struct graph_legend legend = {0};
     char *drawings = NULL, *remarks = NULL;
     size_t drawn = 0, remarked = 0;
-    picture_open(&picture, trace);
+    graph_open(&picture, trace);
     size_t most = picture.size < FRAME_LARGE ? FRAMES_MAX : FRAMES_FEW;
     uint64_t pages = pages_of(&picture, most);
     if (page > pages) page = pages;
@@ -253,5 +253,5 @@ void trace_write_graph(const struct trace *trace, const char *title, uint64_t pa
     fputs("</svg>\n", out);
     free(drawings);
     free(remarks);
-    picture_close(&picture);
+    graph_close(&picture);
 }

@@ -52,6 +52,10 @@ struct graph_picture {
     struct standing *standing;
 };
 
+/* Finds the stages of a run, and places its processes. */
+void graph_open(struct graph_picture *picture, const struct trace *trace);
+void graph_close(struct graph_picture *picture);
+/* The steps of graph_open. */
 void graph_place(struct graph_picture *picture); /* nodes to edge */
 void stages_find(struct graph_picture *picture); /* stage_of, stage, frame; after the places */
 /* Sets what the processes are in a frame. */

@@ -130,6 +130,14 @@ static void describe(const struct trace *trace, const struct trace_entry *entry,
     }
 }
 
+/* Whether a list, "12; 7", has a text among its parts. */
+static bool has_part(const char *list, const char *text) {
+    size_t length = strlen(text);
+    for (const char *at = list; at; at = strstr(at, "; "), at = at ? at + 2 : NULL)
+        if (strncmp(at, text, length) == 0 && (!at[length] || at[length] == ';')) return true;
+    return false;
+}
+
 static void add_flow(struct drawing *d, size_t index) {
     const struct trace *trace = d->picture->trace;
     const struct trace_entry *entry = &trace->entry[index];
@@ -150,7 +158,7 @@ static void add_flow(struct drawing *d, size_t index) {
     flow->lost |= lost;
     flow->arrives |= !lost;
     flow->asks |= trace->entry[entry->cause].type == TR_ASK;
-    if (flow->count <= 3 && !strstr(flow->text, text))
+    if (flow->count <= 3 && !has_part(flow->text, text))
         snprintf(flow->text + used, LABEL_MAX - used, "%s%s", used ? "; " : "", text);
     else if (flow->count == 4)
         snprintf(flow->text + used, LABEL_MAX - used, "; ...");
@@ -264,7 +272,8 @@ static bool label_arrow(struct drawing *d, const struct flow *flow, int length, 
     struct line l = line_between(d->picture, flow->from, flow->to, aside_of(d, flow));
     double dx = l.x2 - l.x1, dy = l.y2 - l.y1, long_by = sqrt(dx * dx + dy * dy);
     struct label label = {.text = ""};
-    snprintf(label.text, sizeof label.text, "%.*s", length, flow->text);
+    snprintf(label.text, sizeof label.text, "%.*s%s", length, flow->text,
+             strchr(flow->text + length, ';') ? "; ..." : "");
     label.half = text_width(label.text, 10) / 2.0;
     for (int i = 0; i < PLACES && long_by >= 1; i++) {
         double part = along[i / 2], beside = i % 2 ? -1 : 1;

@@ -167,7 +167,8 @@ static struct search place_near(const struct layout *layout, const struct mark *
     static const int heights[] = {-14, 17, -27, 30};
     struct search search = {layout, number, {.text = ""}, INFINITY};
     label.half = text_width(label.text, LABEL_SIZE) / 2.0;
-    for (int height = 0; height < 4; height++)
+    /* where it cannot be taken for what is said of the next line */
+    for (int height = 0; height < 4 && abs(heights[height]) + 14 <= layout->distance; height++)
         for (int shift = 0; shift < 3; shift++) {
             label.x = mark->x + (shift == 0 ? label.half - 4 : shift == 1 ? 0 : 4 - label.half);
             label.y = mark->y + heights[height];

@@ -233,6 +233,23 @@ static struct arrow tick(const struct layout *layout, cv_pid from, cv_pid to, in
     return (struct arrow){SHAPE_REPEATED, x, y, x, y + down, entry};
 }
 
+/* What comes from another page, or goes there, begins or ends at the edge of this one. */
+static struct arrow clip(const struct layout *layout, struct arrow arrow) {
+    int x1 = arrow.x1, y1 = arrow.y1, wide = arrow.x2 - x1, high = arrow.y2 - y1;
+    int left = layout->left, right = layout->right;
+    if (wide <= 0) return arrow;
+    if (x1 < left) arrow.x1 = left, arrow.y1 = y1 + high * (left - x1) / wide;
+    if (arrow.x2 > right) arrow.x2 = right, arrow.y2 = y1 + high * (right - x1) / wide;
+    return arrow;
+}
+
+/* Where a message is lost, apart from the lines of others, which have not lost it. */
+static int lost_y(const struct layout *layout, int from, int to, double part) {
+    int y = between(from, to, part), off = (y - layout->top) % layout->distance;
+    bool on_line = off < layout->distance / 5 || off > layout->distance * 4 / 5;
+    return !on_line ? y : y + (to > from ? layout->distance : -layout->distance) / 3;
+}
+
 /* From the send, when it is drawn; a lost message ends on the way. */
 static void add_arrival(struct layout *layout, size_t index, bool *arrived) {
     const struct trace_entry *entry = &layout->trace->entry[layout->drawn[index]];
@@ -254,9 +271,9 @@ static void add_arrival(struct layout *layout, size_t index, bool *arrived) {
         bool at_once = to_x <= from_x;
         arrow.shape = SHAPE_LOST;
         arrow.x2 = at_once ? from_x + layout->unit / 2 : between(from_x, to_x, 0.85);
-        arrow.y2 = between(from_y, to_y, at_once ? 0.5 : 0.85);
+        arrow.y2 = lost_y(layout, from_y, to_y, at_once ? 0.5 : 0.85);
     }
-    add_arrow(layout, arrow);
+    add_arrow(layout, clip(layout, arrow));
 }
 
 static void find_arrows(struct layout *layout) {
@@ -274,7 +291,7 @@ static void find_arrows(struct layout *layout) {
             SHAPE_UNDER_WAY, x, y, x + layout->unit / 2, between(y, layout->y[entry->peer], 0.5),
             layout->drawn[i]};
         if (layout->thin[i]) arrow = tick(layout, entry->process, entry->peer, x, arrow.entry);
-        add_arrow(layout, arrow);
+        add_arrow(layout, clip(layout, arrow));
     }
     free(arrived);
 }
