@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +31,9 @@ struct watch {
 static struct {
     pthread_once_t once;
     bool installed;
+    atomic_flag crashing; /* a thread explains it, and ends the program */
     pthread_key_t watches;
-} handlers = {.once = PTHREAD_ONCE_INIT};
+} handlers = {.once = PTHREAD_ONCE_INIT, .crashing = ATOMIC_FLAG_INIT};
 static _Thread_local volatile uint64_t last_step;
 static _Thread_local volatile unsigned ticks_in_step;
 
@@ -82,6 +84,7 @@ static const char *what_happens(int number) {
 }
 
 static void crashed(int number) {
+    while (atomic_flag_test_and_set(&handlers.crashing)) pause();
     /* an assertion of the program itself has said its word */
     if (number != SIGABRT || contract_place.algorithm) explain(what_happens(number));
     signal(number, SIG_DFL);
@@ -143,7 +146,7 @@ static void begin(void) {
     if (pthread_key_create(&handlers.watches, end_watch) != 0) return;
     handlers.installed = true;
     for (size_t i = 0; i < sizeof crashes / sizeof crashes[0]; i++)
-        handle(crashes[i], crashed, SA_RESETHAND | SA_ONSTACK);
+        handle(crashes[i], crashed, SA_ONSTACK);
     handle(SIGPROF, ticked, SA_RESTART);
     atexit(exited);
     contract_watch_thread();

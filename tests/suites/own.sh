@@ -204,7 +204,7 @@ dies() {
 # Also where other threads take steps.
 dies_in_thread() {
     (ulimit -c 0; cd "$WORK" && exec "$root/bin/conclave" sim "$1.so" --runs 4 --jobs 2 >/dev/null 2>"$WORK/$1.err")
-    [ $? -eq "$3" ] && grep "$2" "$WORK/$1.err" >/dev/null || { cat "$WORK/$1.err"; return 1; }
+    [ $? -eq "$3" ] && [ "$(grep -c "$2" "$WORK/$1.err")" -eq 1 ] || { cat "$WORK/$1.err"; return 1; }
 }
 # At its first line of a step: SED is what does it.
 at_step() { echo "s/^    if (cv_serves(env))\$/    $1;\n&/"; }
@@ -256,14 +256,14 @@ check "what is constant" stopped constant "changes its 'env'" "$(at_step '((stru
 check "chance" stopped chance "when a step is repeated" "$(at_step 'if (rand() % 2) cv_tell(out, CV_WOKEN, 0)')"
 check "variables of the file" stopped global "when a step is repeated" "$(at_step 'static int steps; if (steps++ % 2) cv_tell(out, CV_WOKEN, 0)')"
 check "a crash of its code" dies wild "in a step of process 1 it crashes" 139 "$(at_step '*(volatile int *)8 = 1')"
-check "in another thread" dies_in_thread wild "in a step of process 1 it crashes" 139
+check "a crash in another thread" dies_in_thread wild "in a step of process 1 it crashes" 139
 check "a division by zero" dies divided "crashes: it divides by zero" 136 "$(at_step 'raise(SIGFPE)');s/^#include <conclave/#include <signal.h>\n&/"
 check "a function that calls itself" dies recursion "calls itself for ever" 139 "$(at_step 'volatile char frame[1000]; frame[0] = 1; step(state, env, e, out); frame[1] = 1')"
-check "in another thread" dies_in_thread recursion "calls itself for ever" 139
+check "such a function in another thread" dies_in_thread recursion "calls itself for ever" 139
 check "an abort" dies aborted "in a step of process 1 it aborts" 134 "$(at_step 'abort()')"
 check "an exit" dies exited "in a step of process 1 it calls exit()" 2 "$(at_step 'exit(0)')"
 check "a step without an end" dies endless "works for seconds" 2 "$(at_step 'for (volatile int i = 0;; i++)')"
-check "in another thread" dies_in_thread endless "works for seconds" 2
+check "such a step in another thread" dies_in_thread endless "works for seconds" 2
 check "an exit at the very beginning" dies early "while loaded it calls exit()" 2 '$a__attribute__((constructor)) static void early(void) { exit(0); }'
 check "more messages than a step may send" dies flood "broken invariant at .*layout() says" 134 's/^        s->number++;/        for (int i = 0; i < 50; i++) cv_send(out, coordinator, REQUEST, numbered, .number = 1);\n&/'
 check "a scenario of one that is not there" scenario_names_none
