@@ -14,6 +14,7 @@ enum {
     STEPS_FREE = 8192, /* for a request, however short it is; a step is a basic block of code */
     STEPS_OF_BYTE = 4, /* of an answer to several reads */
     STEPS_OF_EVENT_BYTE = 16, /* events are short */
+    STEPS_OF_ITERATION = 64, /* of the loop itself: here it does little in each (LOOP_STEPS) */
     ITERATION_FREE = 1 << 20, /* steps of a loop iteration */
     READING_FREE = 1 << 18,   /* ... that changes nothing */
     LOG_FREE = 256,           /* bytes */
@@ -86,6 +87,7 @@ static void check(int32_t op, size_t size, const struct costs *before, size_t un
     compare("bytes of the log", costs.logged - before->logged, b.logged, op, size, &worst.logged);
     if (unsent <= unsent_before)
         compare("bytes of answers", answered, b.answered, op, size, &worst.answered);
+    b.steps += STEPS_OF_ITERATION * (costs.iterations - before->iterations);
     compare("steps of work", costs.blocks - before->blocks, b.steps, op, size, &worst.steps);
     compare("steps of work in a loop iteration", costs.longest, b.iteration, op, size,
             &worst.iteration);

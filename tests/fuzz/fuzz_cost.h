@@ -20,6 +20,7 @@ static struct costs {
     uint64_t blocks;  /* of code */
     uint64_t ended;   /* ... when the last loop iteration did */
     uint64_t longest; /* of an iteration, since it was last set */
+    uint64_t iterations;
     size_t live;      /* bytes of memory ... */
     size_t peak;      /* ... and the most of them, since it was last set */
     size_t logged;    /* bytes */
@@ -252,6 +253,7 @@ static void iteration_ended(void) {
     uint64_t blocks = costs.blocks - costs.ended;
     if (blocks > costs.longest) costs.longest = blocks;
     costs.ended = costs.blocks;
+    costs.iterations++;
 }
 
 /* Loop iterations, until there is nothing more to do. */

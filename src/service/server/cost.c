@@ -76,12 +76,12 @@ int32_t cost_judge(const struct connection *c, const struct zk_op *op, struct zk
     int32_t err = ZK_OK;
     bool fully = c->identities.used > FEW_IDENTITIES || memory_is_short(c->server);
     if (op->number == ZK_OP_MULTI) {
-        if (!zk_read_multi(&body, ZK_OP_MULTI, &ops)) return fully ? ZK_MARSHALLINGERROR : ZK_OK;
+        if (!zk_read_multi(&body, ZK_OP_MULTI, &ops)) return ZK_OK; /* refused where it is applied */
         while (!err && zk_multi_next(&ops, &part)) err = judge(c, fully, part.type, &part.of);
         return err;
     }
     if (!fully && op->number != ZK_OP_SET_DATA) return ZK_OK;
-    if (!op->request->read(&body, &request)) return fully ? ZK_MARSHALLINGERROR : ZK_OK;
+    if (!op->request->read(&body, &request)) return ZK_OK;
     return judge(c, fully, op->number, &request);
 }
 

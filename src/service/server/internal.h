@@ -6,7 +6,7 @@
 
 enum { SESSIONS_REPORT_MS = 250 }; /* touched sessions are reported that often */
 /* Bytes: each of its writes carries them all through the log, and is checked with each of them. */
-enum { CONNECTION_IDENTITIES_MAX = 2 << 10 };
+enum { CONNECTION_IDENTITIES_MAX = 1 << 10 };
 enum { CONNECTION_UNSENT_MAX = 1 << 20 }; /* bytes; with more, its requests are not handled */
 
 /* ---- server.c ---- */
