@@ -14,7 +14,7 @@ enum {
     STEPS_FREE = 8192, /* for a request, however short it is; a step is a basic block of code */
     STEPS_OF_BYTE = 4, /* of an answer to several reads */
     STEPS_OF_EVENT_BYTE = 16, /* events are short */
-    STEPS_OF_ITERATION = 64, /* of the loop itself: here it does little in each (LOOP_STEPS) */
+    STEPS_OF_ITERATION = 64,  /* of the loop itself: here it does little in each (LOOP_STEPS) */
     ITERATION_FREE = 1 << 20, /* steps of a loop iteration */
     READING_FREE = 1 << 18,   /* ... that changes nothing */
     LOG_FREE = 256,           /* bytes */
@@ -22,6 +22,7 @@ enum {
     MEMORY_FREE = 1 << 20,    /* for all requests together */
     NODE_BYTES = 256,         /* that others have paid for */
     MEMORY_PASSING = 8 << 20, /* while a request is handled, and for clients that do not read */
+    SENT_AT_ONCE = 1 << 20,   /* bytes, in an iteration, and the last answer whole */
 };
 
 static size_t paid;  /* bytes of all requests */
@@ -130,6 +131,32 @@ static void deliver(struct client *c, int32_t op) {
     check(op, frame.used, &before, unsent_before, server.connections.count < count_before);
 }
 
+/* Requests of many at the same time take many iterations, and none is long or sends much. */
+static void check_burst(int32_t op, size_t size, const struct costs *before) {
+    compare("steps of work in a loop iteration of many", costs.longest,
+            ITERATION_FREE + STEPS_OF_BYTE * size, op, size, &worst.iteration);
+    compare("bytes sent in a loop iteration", costs.most_sent, SENT_AT_ONCE + paid + given, op,
+            size, &worst.answered);
+    compare("bytes of memory for many", costs.peak - before->live, COST_MAX * size + MEMORY_PASSING,
+            op, size, &worst.passing);
+}
+
+static void deliver_to_all(struct client *first, unsigned count, int32_t op) {
+    costs.peak = costs.live;
+    costs.longest = costs.most_sent = 0;
+    costs.ended = costs.blocks;
+    costs.sent_before = costs.sent;
+    struct costs before = costs;
+    for (unsigned i = 0; i < count; i++) {
+        struct connection *connection = connection_of(&first[i]);
+        paid += frame.used;
+        if (connection && connection->state != CONNECTION_ENDING)
+            connection_receive(connection, frame.at, frame.used);
+    }
+    run_loop();
+    check_burst(op, count * frame.used, &before);
+}
+
 static void open_session(struct client *c, bool is_deaf) {
     static const char password[TREE_PASSWORD_SIZE];
     struct zk_connect_request r = {
@@ -149,11 +176,15 @@ static void open_session(struct client *c, bool is_deaf) {
     deliver(c, ZK_OP_CREATE_SESSION);
 }
 
-static size_t begin_request(struct client *c, int32_t op) {
-    frame.used = 0;
+static size_t add_header(struct client *c, int32_t op) {
     size_t begin = zk_frame_begin(&frame);
     zk_write_request_header(&frame, &(struct zk_request_header){++c->xid, op});
     return begin;
+}
+
+static size_t begin_request(struct client *c, int32_t op) {
+    frame.used = 0;
+    return add_header(c, op);
 }
 
 static void request(struct client *c, int32_t op, const union zk_request *r) {
@@ -438,6 +469,33 @@ static void take_reconfig(struct client *c) {
     bytes_close(&text);
 }
 
+static void add_request(struct client *c, int32_t op, const union zk_request *r) {
+    size_t begin = add_header(c, op);
+    zk_op_of(op)->request->write(&frame, r);
+    zk_frame_end(&frame, begin);
+}
+
+/* Many clients send many reads at the same time, after a write or between two. */
+static void take_burst(void) {
+    union zk_request r, write = {.set_data = {zk_text_of("/a"), {NULL, -1}, -1}};
+    unsigned kind = take(), count = 1 + take() % (CLIENTS_MAX - 1), reads = 1 + take() % 32;
+    struct client *first = &client[1];
+    for (unsigned i = 0; i < count; i++)
+        if (!connection_of(&first[i])) open_session(&first[i], kind & 8);
+    if (kind & 4) {
+        write.set_data.data = take_data();
+        request(first, ZK_OP_SET_DATA, &write);
+    }
+    int32_t op = take_read(&r);
+    write.set_data.version = INT32_MAX; /* it changes nothing */
+    frame.used = 0;
+    if (kind & 1) add_request(first, ZK_OP_SET_DATA, &write);
+    for (unsigned i = 0; i < reads; i++) add_request(first, op, &r);
+    if (kind & 2) add_request(first, ZK_OP_SET_DATA, &write);
+    if (kind & 16) zk_frame_end(&frame, add_header(first, ZK_OP_CLOSE_SESSION));
+    deliver_to_all(first, count, op);
+}
+
 /* The rest of the program, or some of it, as it is. */
 static void take_raw(struct client *c) {
     size_t size = take();
@@ -472,7 +530,7 @@ static void take_request(struct client *c) {
     union zk_request r;
     int32_t op;
     if (!connection_of(c)) open_session(c, false);
-    switch (take() % 16) {
+    switch (take() % 17) {
     case 0: take_checks(c); break;
     case 1:
     case 2: take_identities(c); break;
@@ -487,6 +545,7 @@ static void take_request(struct client *c) {
     case 11:
     case 12: op = take_read(&r), request(c, op, &r); break;
     case 13: op = take_write(&r), request(c, op, &r); break;
+    case 16: take_burst(); break;
     default: take_multi(c);
     }
 }

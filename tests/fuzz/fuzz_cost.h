@@ -21,9 +21,10 @@ static struct costs {
     uint64_t ended;   /* ... when the last loop iteration did */
     uint64_t longest; /* of an iteration, since it was last set */
     uint64_t iterations;
-    size_t live;      /* bytes of memory ... */
-    size_t peak;      /* ... and the most of them, since it was last set */
-    size_t logged;    /* bytes */
+    size_t sent, sent_before, most_sent; /* bytes: of all, when the last iteration ended, in one */
+    size_t live;                         /* bytes of memory ... */
+    size_t peak;                         /* ... and the most of them, since it was last set */
+    size_t logged;                       /* bytes */
 } costs;
 
 #ifdef __clang__
@@ -108,6 +109,7 @@ void net_flush(struct net_stream *stream) {
     if (stream->closing || stream->tcp.data == &deaf) return;
     cv_assert(c->number < NUMBERS_MAX);
     received_by[c->number] += stream->out.used;
+    costs.sent += stream->out.used;
     stream->out.used = 0;
     if (stream->out.room > KEPT_MAX) bytes_close(&stream->out);
 }
@@ -254,11 +256,14 @@ static void iteration_ended(void) {
     if (blocks > costs.longest) costs.longest = blocks;
     costs.ended = costs.blocks;
     costs.iterations++;
+    if (costs.sent - costs.sent_before > costs.most_sent)
+        costs.most_sent = costs.sent - costs.sent_before;
+    costs.sent_before = costs.sent;
 }
 
 /* Loop iterations, until there is nothing more to do. */
 static void run_loop(void) {
-    enum { ITERATIONS_MAX = 100000 };
+    enum { ITERATIONS_MAX = 1 << 18 };
     for (int i = 0; i == 0 || !is_quiet(); i++) {
         cv_assert(i < ITERATIONS_MAX);
         renew_steps();
@@ -286,9 +291,10 @@ static struct connection *server_accept(bool is_deaf) {
     return NULL;
 }
 
+enum { LOOP_STEPS = 64 }; /* less than a request asks for */
+
 static void server_open(void) {
     enum { SEED = 7, MEMBERS_ZXID = 0x100000001, PACKET_BYTES = 1 << 16, UNSENT_BYTES = 1 << 20 };
-    enum { LOOP_STEPS = 64 }; /* less than a request asks for */
     struct tree_members members = {
         .time = 1, .text = zk_text_of("server.1=127.0.0.1:2888:3888:participant;127.0.0.1:2181")};
     size_t all = SIZE_MAX;

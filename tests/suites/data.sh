@@ -170,7 +170,17 @@ there_and_back() {
     imported "$WORK/zk" && c backup "$WORK/all.snapshot" --data "$WORK/new" && c restore "$WORK/all.snapshot" --data "$WORK/back" &&
         serve "$WORK/back" && tree dump "$AT" "$WORK/back.json" && tree same "$WORK/original.json" "$WORK/back.json" && end
 }
+# A few entries with much in them: a start repeats no more of them than is set.
+much_in_few() {
+    head -c 60000 /dev/zero | tr '\0' x >"$WORK/much"
+    serve "$WORK/few" --set snapSizeLimitInKb=256 --set preAllocSize=128 || return 1
+    "$CONCLAVE" create /much --server "$AT" --file "$WORK/much" || return 1
+    for _ in $(seq 8); do "$CONCLAVE" set /much --server "$AT" --file "$WORK/much" || return 1; done
+    await a_snapshot_of "$WORK/few" || return
+    end
+}
 check "backups under load are of one moment, and complete" backups_agree
+check "much log in few entries is followed by a snapshot" much_in_few
 check "restored: node by node the same" there_and_back
 check "restore: into data" says "is not empty" 3 c restore "$WORK/all.snapshot" --data "$WORK/back"
 check "restore: no file" says "No such file" 3 c restore "$WORK/none" --data "$WORK/x"

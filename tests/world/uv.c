@@ -145,6 +145,11 @@ int uv_check_start(uv_check_t *check, uv_check_cb call) {
     return 0;
 }
 
+int uv_check_stop(uv_check_t *check) {
+    check->flags &= ~(unsigned)UV_ACTIVE;
+    return 0;
+}
+
 int uv_signal_init(uv_loop_t *loop, uv_signal_t *handle) {
     link_handle(loop, (uv_handle_t *)handle, UV_SIGNAL);
     return 0;

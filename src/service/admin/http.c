@@ -425,7 +425,7 @@ static void listen_at(struct server *s, struct http *http) {
                            LOGGER_STRING("host", at->host), LOGGER_INT("port", at->port),
                            LOGGER_STRING("reason", uv_strerror(error)));
         else
-            open.at[open.count++] = *at;
+            open.at[open.count++] = *at, net_accept_at_once(listener, 1);
     }
     *addresses = open; /* what is announced */
 }

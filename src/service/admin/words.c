@@ -182,7 +182,7 @@ static bool list(struct connection *c, const struct word *word) {
     struct server *s = c->server;
     struct reading *reading = &s->reading;
     bool begun = reading->connection == c->number;
-    s->connections.deferred = true;
+    connection_wait(c);
     net_read(&c->stream, false); /* who asks may have closed its end, and waits for the answer */
     if (!begun && reading_is_on(s)) return false;
     if (!begun) {

@@ -102,6 +102,7 @@ void connection_end(struct connection *c) {
     s->connections.discarded += c->discarded;
     connection_count_unsent(c, 0);
     connection_count_received(c, 0);
+    connection_count_delay(c, false);
     if (c->session && session_tracked(s, c->session)->connection == c->number)
         session_tracked(s, c->session)->connection = 0;
     if (s->connections.at[c->number] == c) {

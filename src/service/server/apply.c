@@ -124,8 +124,9 @@ enum ensemble_applied apply_entry(struct server *s, const struct raft_entry *raw
     struct tree_entry entry;
     struct zk_in in = zk_in_of(raw->bytes, raw->size);
     size_t all = SIZE_MAX, *steps = s->stopping ? &all : &s->steps.apply;
-    if (!*steps || reading_is_on(s))
-        return s->applying.begun ? ENSEMBLE_UNFINISHED : ENSEMBLE_LATER;
+    bool begun = s->applying.begun;
+    if (!*steps || reading_is_on(s) || (!begun && s->connections.delaying))
+        return begun ? ENSEMBLE_UNFINISHED : ENSEMBLE_LATER;
     bool read = tree_read_entry(&in, &entry);
     cv_assert(read); /* it was checked when it was received */
     if (!apply_some(s, raw->term, &entry, steps)) return ENSEMBLE_UNFINISHED;

@@ -7,13 +7,14 @@
  *
  * Writes are proposed as soon as they are met, so a client that sends many at once has them written
  * at once.  A read after a write is passed over, and answered when the writes before it have been
- * applied and before the next one is. */
+ * applied and before the next one of that client is. */
 #include <stdlib.h>
 
 #include "service/server/internal.h"
 
 enum {
     HANDSHAKE_MAX = 1024,  /* bytes */
+    PASSED_MAX = 16,       /* reads between two writes: entries wait for their answers */
     BUFFER_KEPT = 1 << 14, /* bytes that an empty buffer may keep */
 };
 
@@ -237,24 +238,56 @@ static bool goes_through_log(const struct server *s, const struct zk_op *op) {
                   (op->kind == ZK_KIND_BARRIER && !ensemble_is_standalone(s->ensemble)));
 }
 
+/* ---- Turns ----
+ *
+ * However much clients ask for at once, an iteration of the loop does so much of it: a step is a
+ * request, or some of its bytes or of its answer's.  And none of them has more than its share of
+ * the steps at a time, as long as others may wait. */
+
+static size_t *steps_left(struct server *s) {
+    return s->connections.resuming ? &s->steps.resume : &s->steps.ask;
+}
+
+static size_t share_of_steps(const struct server *s) {
+    enum { LEAST = 64 };
+    return LEAST + (size_t)s->settings.loop_steps / ((size_t)s->connections.count + 1);
+}
+
+void connection_wait(struct connection *c) { c->waits = c->server->connections.deferred = true; }
+
+static bool must_wait_for_turn(struct connection *c) {
+    if (c->turn && *steps_left(c->server)) return false;
+    connection_wait(c);
+    return true;
+}
+
+static void take_steps(struct connection *c, size_t bytes) {
+    enum { STEP_BYTES = 1024 };
+    size_t taken = 1 + bytes / STEP_BYTES, *left = steps_left(c->server);
+    c->turn -= taken < c->turn ? taken : c->turn;
+    *left -= taken < *left ? taken : *left;
+}
+
 /* Backpressure: connections wait until the outbox has room again. */
-static bool must_wait(struct server *s) {
-    if (!ensemble_is_full(s->ensemble)) return false;
-    return s->connections.backpressure = true;
+static bool must_wait(struct connection *c) {
+    if (!ensemble_is_full(c->server->ensemble)) return false;
+    return c->waits = c->server->connections.backpressure = true;
 }
 
 /* What was not sent to those that have been ended is freed at the end of the iteration. */
-static bool must_wait_for_memory(struct server *s) {
-    struct connections *all = &s->connections;
+static bool must_wait_for_memory(struct connection *c) {
+    const struct connections *all = &c->server->connections;
     if (!all->discarded || all->unsent + all->discarded <= all->unsent_max) return false;
-    return all->deferred = true;
+    connection_wait(c);
+    return true;
 }
 
 /* Nobody sees the tree in the middle of an entry, nor a change before the event that tells of it.
  */
-static bool must_wait_for_entry(struct server *s) {
-    if (!s->applying.begun) return false;
-    return s->connections.deferred = true;
+static bool must_wait_for_entry(struct connection *c) {
+    if (!c->server->applying.begun) return false;
+    connection_wait(c);
+    return true;
 }
 
 static bool reads_are_linearizable(const struct server *s) {
@@ -303,6 +336,18 @@ static bool has_no_members(const struct connection *c, const struct zk_request_h
            ensemble_is_standalone(c->server->ensemble);
 }
 
+/* False: it waits. */
+static bool answer(struct connection *c, const struct zk_request_header *header,
+                   struct zk_in *body) {
+    size_t before = c->stream.out.used;
+    enum request_status status = request_answer(c, header, body);
+    if (status == REQUEST_WAITS) return false;
+    take_steps(c, c->stream.out.used > before ? c->stream.out.used - before : 0);
+    note_request(c, header);
+    if (status == REQUEST_REFUSED) connection_end_after(c);
+    return true;
+}
+
 /* Handles the frame at `scanned`; false when nothing after it may be looked at yet. */
 static bool handle(struct connection *c, struct zk_in *frame) {
     struct zk_request_header header;
@@ -321,26 +366,26 @@ static bool handle(struct connection *c, struct zk_in *frame) {
         c->answered = end;
     } else if (goes_through_log(c->server, op)) {
         if (c->waiting >= (uint32_t)c->server->settings.outstanding_max) return false;
-        if (must_wait(c->server)) return false;
+        if (c->waiting && c->passed_over >= PASSED_MAX) return false;
+        if (must_wait(c)) return false;
         note_request(c, &header);
+        take_steps(c, zk_left(frame));
         int32_t err = has_no_members(c, &header) ? ZK_UNIMPLEMENTED : cost_judge(c, op, *frame);
         if (err)
             propose_error(c->server, c, header.xid, err);
         else
             propose(c->server, c, c->session_id, header.xid, header.type, *frame);
         c->waiting++;
+        c->passed_over = 0;
         c->reconfiguring = header.type == ZK_OP_RECONFIG;
         if (header.type == ZK_OP_CLOSE_SESSION) c->state = CONNECTION_CLOSING;
     } else if (c->waiting) {
         if (!may_be_passed(c->server, op)) return false;
-    } else if (!may_be_served(c, op) ||
-               (header.type != ZK_OP_PING && must_wait_for_entry(c->server))) {
+        c->passed_over++;
+    } else if (!may_be_served(c, op) || (header.type != ZK_OP_PING && must_wait_for_entry(c))) {
         return false;
     } else {
-        enum request_status status = request_answer(c, &header, frame);
-        if (status == REQUEST_WAITS) return false;
-        note_request(c, &header);
-        if (status == REQUEST_REFUSED) connection_end_after(c);
+        if (!answer(c, &header, frame)) return false;
         c->answered = end;
     }
     c->scanned = end;
@@ -385,9 +430,21 @@ static void tidy(struct connection *c) {
     if (c->state != CONNECTION_ENDING) net_read(&c->stream, !full && !c->server->leaving_us);
 }
 
+/* A client that takes no answers has to wait; if others had to wait with it, it is ended. */
+static bool takes_answers(struct connection *c) {
+    size_t max = c->waiting ? c->server->connections.unsent_max / 4 : (size_t)CONNECTION_UNSENT_MAX;
+    if (net_unsent(&c->stream) <= max) return true;
+    net_flush(&c->stream);
+    if (c->stream.closing || net_unsent(&c->stream) <= max) return !c->stream.closing;
+    if (!c->waiting) return false;
+    c->server->statistics.refused[REFUSED_deafness]++;
+    connection_end(c);
+    return false;
+}
+
 /* Answers the reads that were passed over, up to the next write; false: nothing after them may be
- * looked at yet.  No further entry is applied before they are answered: one that takes several
- * iterations is the server's reading, which entries wait for. */
+ * looked at yet.  If there is another write after them, they are answered before any further entry
+ * is applied (`delays_entries`). */
 static bool answer_passed(struct connection *c) {
     struct zk_in frame;
     struct zk_request_header header;
@@ -395,17 +452,8 @@ static bool answer_passed(struct connection *c) {
         size_t end = end_of(c, &frame);
         zk_read_request_header(&frame, &header);
         if (goes_through_log(c->server, zk_op_of(header.type))) return c->passed = false;
-        size_t unsent_max = c->server->connections.unsent_max / 4;
-        if (net_unsent(&c->stream) > unsent_max) net_flush(&c->stream);
-        if (!c->stream.closing && net_unsent(&c->stream) > unsent_max) {
-            c->server->statistics.refused[REFUSED_deafness]++;
-            connection_end(c);
-        }
-        if (c->stream.closing) return false;
-        enum request_status status = request_answer(c, &header, &frame);
-        if (status == REQUEST_WAITS) return false;
-        note_request(c, &header);
-        if (status == REQUEST_REFUSED) connection_end_after(c);
+        if (!takes_answers(c) || must_wait_for_turn(c) || must_wait_for_memory(c)) return false;
+        if (!answer(c, &header, &frame)) return false;
         c->answered = end;
         bound_answers(c);
         if (c->stream.closing) return false;
@@ -432,7 +480,7 @@ static void process(struct connection *c) {
             connection_end(c);
             return;
         }
-        if (status == 0 || must_wait_for_memory(c->server)) break;
+        if (status == 0 || must_wait_for_turn(c) || must_wait_for_memory(c)) break;
         if (c->state == CONNECTION_NEW) {
             c->answered = c->scanned = end_of(c, &frame);
             session_connect(c, &frame);
@@ -449,9 +497,17 @@ static void process(struct connection *c) {
 void connection_process(struct connection *c) {
     struct busy *busy = &c->server->work;
     enum busy_kind before = busy_with(busy, BUSY_REQUESTS);
+    c->waits = false;
+    c->turn = share_of_steps(c->server);
     process(c);
     if (!c->stream.closing) connection_count_received(c, c->in.room);
+    connection_count_delay(c, !c->stream.closing && c->passed && c->waiting);
     busy_with(busy, before);
+}
+
+void connection_count_delay(struct connection *c, bool delays) {
+    c->server->connections.delaying += (delays ? 1U : 0U) - (c->delays_entries ? 1U : 0U);
+    c->delays_entries = delays;
 }
 
 void connection_answered(struct connection *c) {
@@ -465,19 +521,29 @@ void connection_answered(struct connection *c) {
     connection_process(c);
 }
 
+static void resume(struct connection *c) {
+    if (c->state != CONNECTION_ENDING) connection_process(c);
+}
+
+/* Those first that entries wait for.  The next time begins with the first for which this one has no
+ * steps, or no room for its writes. */
 void connections_resume(struct server *s) {
     struct connections *all = &s->connections;
-    bool wait_for_room = all->backpressure && must_wait(s);
+    bool wait_for_room = all->backpressure && ensemble_is_full(s->ensemble);
     bool wait_for_entry = all->deferred && s->applying.begun;
     if ((!all->backpressure || wait_for_room) && (!all->deferred || wait_for_entry)) return;
     all->backpressure = wait_for_room;
     all->deferred = wait_for_entry;
     all->resuming = true;
-    all->resumed = all->slots ? all->resumed % all->slots + 1 : 0; /* each is the first in turn */
-    for (uint32_t i = 0; i < all->slots; i++) {
-        struct connection *c = all->at[(all->resumed + i) % all->slots + 1];
-        if (c && (c->state == CONNECTION_OPEN || c->state == CONNECTION_NEW)) connection_process(c);
+    uint32_t slots = all->slots, served = 0;
+    for (uint32_t i = 1; i <= slots && all->delaying; i++)
+        if (all->at[i] && all->at[i]->delays_entries) resume(all->at[i]);
+    for (uint32_t i = 0; i < slots; i++) {
+        struct connection *c = all->at[(all->resumed + i) % slots + 1];
+        if (served == i && s->steps.resume && !ensemble_is_full(s->ensemble)) served++;
+        if (c && c->waits) resume(c);
     }
+    if (slots) all->resumed = (all->resumed + (served < slots ? served : 1)) % slots;
     all->resuming = false;
 }
 

@@ -89,6 +89,8 @@ void connection_process(struct connection *connection);
 void connection_answered(struct connection *connection);
 void connection_dirty(struct connection *connection);
 void connection_count_received(struct connection *connection, size_t received);
+/* Whether it has reads that are to be answered before the next entry is applied. */
+void connection_count_delay(struct connection *connection, bool delays);
 /* Whether it has much to take, and has long taken nothing of it. */
 bool connection_is_deaf(struct connection *connection);
 /* Ends some of those that take nothing, while too much waits for all together. */

@@ -90,7 +90,7 @@ void reading_drop(struct server *s) {
 static bool others_read(const struct server *s) { return reading_is_on(s) || s->reading_ended; }
 
 static enum request_status wait(struct connection *c) {
-    c->server->connections.deferred = true;
+    connection_wait(c);
     return REQUEST_WAITS;
 }
 

@@ -22,7 +22,7 @@ static void renew_steps(struct server *s) {
     size_t each = (size_t)s->settings.loop_steps;
     const struct steps *left = &s->steps;
     bool all = left->apply && left->read && left->reading && left->send && left->forget &&
-               left->watch && left->rewatch;
+               left->ask && left->resume && left->watch && left->rewatch;
     s->statistics.full_iterations += !all;
     s->steps = steps_of(each);
 }
@@ -306,6 +306,7 @@ static int open_tls(struct server *s) {
 
 static int listen_on(struct server *s, struct settings_addresses *addresses,
                      void (*on_connection)(struct net_listener *listener)) {
+    enum { ACCEPTED_AT_ONCE = 64 };
     for (unsigned i = 0; i < addresses->count; i++) {
         struct settings_address *at = &addresses->at[i];
         struct net_listener *listener = &s->listener[s->listeners];
@@ -319,6 +320,7 @@ static int listen_on(struct server *s, struct settings_addresses *addresses,
                          LOGGER_STRING("reason", uv_strerror(error)));
             return SERVER_EXIT_FAILED;
         }
+        net_accept_at_once(listener, ACCEPTED_AT_ONCE);
         s->listeners++;
     }
     return 0;

@@ -57,11 +57,15 @@ struct connection {
     struct bytes in;          /* requests that are not answered, and perhaps a part of one */
     size_t answered, scanned; /* in there; see connection.c */
     bool passed;         /* a write is answered, and reads after it that were passed over are not */
-    bool awaits_reading; /* another connection's read takes several iterations, as its own will */
-    struct restoring {   /* the watches of a setWatches, which may take several iterations */
-        size_t taken;    /* bytes of the request that are done; 0: it is not begun */
-        uint32_t list;   /* the one that is being worked on, from 1, ... */
-        int32_t left;    /* ... and how many of its paths are not done */
+    bool delays_entries; /* ... and there is another write of it after them */
+    uint32_t passed_over; /* reads, since its last write */
+    bool waits;           /* for a later loop iteration, or its turn in this one */
+    size_t turn;          /* steps that are left of its turn */
+    bool awaits_reading;  /* another connection's read takes several iterations, as its own will */
+    struct restoring {    /* the watches of a setWatches, which may take several iterations */
+        size_t taken;     /* bytes of the request that are done; 0: it is not begun */
+        uint32_t list;    /* the one that is being worked on, from 1, ... */
+        int32_t left;     /* ... and how many of its paths are not done */
     } restoring;
     bool reconfiguring, awaits_change; /* its reconfig is proposed; is committed */
     int32_t reconfig_xid;
@@ -124,7 +128,8 @@ struct connections {
     bool backpressure; /* some wait for room in the outbox */
     bool deferred;     /* some wait for the next loop iteration, or a later one */
     bool resuming;     /* these are having their turn, ... */
-    uint32_t resumed;  /* ... the one after this first, which was first the last time */
+    uint32_t resumed;  /* ... the one after this first */
+    uint32_t delaying; /* so many have reads that are to be answered before the next entry */
     uint32_t *ended;   /* numbers that are still in watches */
     size_t ended_count, ended_room;
 };
@@ -156,10 +161,11 @@ struct applying {
  * whatever clients ask for. */
 struct steps {
     size_t apply, read, reading, send, forget;
-    size_t watch, rewatch; /* watches restored by those that have just asked; that had to wait */
+    size_t ask, resume;    /* requests of those that have just asked; that had to wait */
+    size_t watch, rewatch; /* watches restored by the same */
 };
 static inline struct steps steps_of(size_t each) {
-    return (struct steps){each, each, each, each, each, each, each};
+    return (struct steps){each, each, each, each, each, each, each, each, each};
 }
 
 /* ---- Sessions ---- */
@@ -359,6 +365,8 @@ int32_t server_propose(struct server *server, uint32_t ticket, const struct zk_c
 
 /* For reports: sends what was written and ends the connection; zeroes its counts. */
 void connection_end_after(struct connection *connection);
+/* It goes on in a later loop iteration, or when it has its turn. */
+void connection_wait(struct connection *connection);
 void connection_reset_statistics(struct connection *connection);
 
 /* Whether there is memory to go on with an answer that has so many bytes already.  It is measured

@@ -20,6 +20,7 @@ void settings_default(struct settings *settings) {
         .extended_types = true,
         .container_check_ms = 60000,
         .snapshot_count = 100000,
+        .snapshot_kib_max = 65536,
         .snapshots_kept = 3,
         .log_segment_bytes = 65536 * 1024,
         .force_sync = true,

@@ -60,7 +60,8 @@ struct settings {
     int32_t container_check_ms;                   /* 0: never */
     int32_t container_never_used_ms;              /* it has no effect */
 
-    int32_t snapshot_count; /* transactions between two snapshots */
+    int32_t snapshot_count;   /* transactions between two snapshots ... */
+    int32_t snapshot_kib_max; /* ... or so much log, if that is sooner; 0 or less: no bound */
     int32_t snapshots_kept;
     int32_t log_segment_bytes;
     bool force_sync;

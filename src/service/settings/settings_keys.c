@@ -111,6 +111,8 @@ static const struct key keys[] = {
            "a container is kept until it has had a child"),
 
     NUMBER_("snapCount", snapshot_count, 2, INT32_MAX, "Transactions between two snapshots"),
+    NUMBER_("snapSizeLimitInKb", snapshot_kib_max, -1, INT32_MAX,
+            "KiB of log between two snapshots, if that comes first; 0 or -1: no bound"),
     NUMBER_("autopurge.snapRetainCount", snapshots_kept, 1, INT32_MAX, "Snapshots that are kept"),
     SCALED_("preAllocSize", log_segment_bytes, 1, 1 << 20, 1024, "Size of a file of the log, KiB"),
     YES_NO_("forceSync", force_sync,

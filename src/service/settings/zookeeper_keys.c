@@ -157,7 +157,6 @@ static const struct {
     {"snapshot.compression.method", "snapshots are always compressed"},
     {"snapshot.trust.empty", "'conclave import' reads ZooKeeper's files"},
     {"snapshotSizeFactor", OWN},
-    {"snapSizeLimitInKb", "snapCount decides when there is a snapshot"},
     {"ssl.authProvider", "only the authorities decide whose certificates are good"},
     {"ssl.clientHostnameVerification", "names in certificates are not checked"},
     {"ssl.context.supplier.class", LIBRARY},

@@ -22,9 +22,35 @@ void net_shut(uv_loop_t *loop) {
 
 /* ---- Listening ---- */
 
+static void iteration_ended(uv_check_t *check);
+
+static void accept_now(struct net_listener *listener) {
+    if (listener->at_once && !listener->accepted++)
+        uv_check_start(&listener->iteration, iteration_ended);
+    listener->on_connection(listener);
+}
+
+static void iteration_ended(uv_check_t *check) {
+    struct net_listener *listener = check->data;
+    bool waits = listener->waits;
+    uv_check_stop(check);
+    listener->accepted = 0;
+    listener->waits = false;
+    if (waits) accept_now(listener);
+}
+
+/* One that is not accepted stops libuv from looking for others until it is. */
 static void connection_received(uv_stream_t *tcp, int status) {
     struct net_listener *listener = (struct net_listener *)tcp;
-    if (status == 0) listener->on_connection(listener);
+    if (status != 0) return;
+    listener->waits = listener->at_once && listener->accepted == listener->at_once;
+    if (!listener->waits) accept_now(listener);
+}
+
+void net_accept_at_once(struct net_listener *listener, unsigned at_once) {
+    listener->at_once = at_once;
+    uv_check_init(listener->loop, &listener->iteration);
+    listener->iteration.data = listener;
 }
 
 int net_resolve(const char *host, int32_t port, struct sockaddr_storage *address) {

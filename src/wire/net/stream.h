@@ -38,6 +38,10 @@ struct net_listener {
     uv_loop_t *loop;
     void *owner;
     void (*on_connection)(struct net_listener *listener);
+    unsigned at_once; /* connections in an iteration of the loop; 0: all that come */
+    unsigned accepted;
+    bool waits; /* one has come, and is accepted in the next iteration */
+    uv_check_t iteration;
 };
 
 /* Opens a loop with the receive buffer that its streams share. */
@@ -54,6 +58,8 @@ int net_listen_at(uv_loop_t *loop, struct net_listener *listener, const struct s
                   int32_t *port, int backlog);
 /* Accepts the connection that on_connection announced. */
 int net_accept(struct net_listener *listener, struct net_stream *stream);
+/* However many come, the loop goes on to other things after so many. */
+void net_accept_at_once(struct net_listener *listener, unsigned at_once);
 /* Connects, and calls on_connected when that is done.  Returns 0 or a libuv error; then there is no
  * such call, and the stream is to be closed. */
 int net_dial(uv_loop_t *loop, struct net_stream *stream, const struct sockaddr *address);
