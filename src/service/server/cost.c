@@ -76,7 +76,7 @@ int32_t cost_judge(const struct connection *c, const struct zk_op *op, struct zk
     int32_t err = ZK_OK;
     bool fully = c->identities.used > FEW_IDENTITIES || memory_is_short(c->server);
     if (op->number == ZK_OP_MULTI) {
-        if (!zk_read_multi(&body, ZK_OP_MULTI, &ops)) return ZK_OK; /* refused where it is applied */
+        if (!zk_read_multi(&body, ZK_OP_MULTI, &ops)) return ZK_OK; /* it is refused later */
         while (!err && zk_multi_next(&ops, &part)) err = judge(c, fully, part.type, &part.of);
         return err;
     }
