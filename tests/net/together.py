@@ -246,10 +246,10 @@ def largest_request(directory):
     for index, member in enumerate(ensemble.members):
         client = connect(member.address)
         for i in range(2):
-            assert prove(client, f"{i}" + "n" * 950) == 0
+            assert prove(client, f"{i}" + "n" * 450) == 0
         assert client.create(f"/n{index}", b"x" * (frame_max - 200)) == 0
-        assert prove(client, "1" + "n" * 950) == 0  # which it is already
-        assert prove(client, "n" * 950) == AUTH_FAILED
+        assert prove(client, "1" + "n" * 450) == 0  # which it is already
+        assert prove(client, "n" * 450) == AUTH_FAILED
         greedy = connect(member.address)
         assert prove(greedy, "n" * 1000000) == AUTH_FAILED
     for member in ensemble.members:
