@@ -22,4 +22,16 @@ check "... and no part by halves" is 404 /page/stat
 check "a limit that is none" json '.children | length == 1' page '/page/tree?limit=-1'
 stop_server
 
+read -r address port < <(/usr/bin/python3 tests/wire/places.py 1)
+start_server --set admin.enableServer=false --set metricsProvider.httpHost="$address" --set metricsProvider.httpPort="$port"
+http=$(sed -n 's/.*; metrics on \([0-9.:]*\).*/\1/p' "$WORK/server.out")
+check "a port for metrics serves them" is 200 /metrics
+for path in / /page/state /status /ensemble /commands /commands/stat /metrics/; do
+    check "... and not $path" is 404 "$path"
+done
+check "... and takes no commands" is 404 /ensemble/transfer -X POST
+check "... and no host that is not this one" is 421 /metrics -H 'Host: rebound.example'
+check "... and is the only address of HTTP" bash -c '! grep -q "HTTP on" "$1"' - "$WORK/server.out"
+stop_server
+
 each_of web

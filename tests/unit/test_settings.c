@@ -451,6 +451,10 @@ static void what_lets_strangers_in_is_told(void **state) {
     expect_exposed(TLS "listen.tls=0.0.0.0:1\ntls.authorities=a", "");
     expect_exposed(TLS "listen.tls=*:1\ntls.authorities=a\nssl.clientAuth=want", "listen");
     expect_exposed("listen.http=*:1", "listen.http");
+    expect_exposed("metricsProvider.httpPort=9", "metricsProvider.httpHost");
+    expect_exposed("metricsProvider.httpPort=9\nmetricsProvider.httpHost=h\nadmin.hosts=*\n"
+                   "admin.enableServer=false",
+                   "admin.hosts");
     expect_exposed("listen.http=off\nadmin.hosts=*", "");
     expect_exposed("admin.hosts=a, *", "admin.hosts");
     expect_exposed("admin.hosts=a", "");
@@ -569,14 +573,8 @@ static void listeners_come_from_ports_and_addresses(void **state) {
         {"admin.serverPort=7", "127.0.0.1 2181", "", "* 7"},
         {"admin.serverAddress=::", "127.0.0.1 2181", "", ":: 8080"},
         {"admin.enableServer=false", "127.0.0.1 2181", "", ""},
-        {"metricsProvider.className=a.b.PrometheusMetricsProvider", "127.0.0.1 2181", "",
-         "127.0.0.1 8080, * 7000"},
-        {"metricsProvider.httpPort=9\nmetricsProvider.httpHost=h\nadmin.enableServer=false",
-         "127.0.0.1 2181", "", "h 9"},
-        {"metricsProvider.httpPort=9\nadmin.serverPort=9", "127.0.0.1 2181", "", "* 9"},
         {"listen=a:1, [::1]:0 ,*:3\nclientPort=9", "a 1, ::1 0, * 3", "", "127.0.0.1 8080"},
         {"listen.tls=t:4\nlisten.http=h:5,i:6", "", "t 4", "h 5, i 6"},
-        {"listen.http=off\nmetricsProvider.httpPort=9", "127.0.0.1 2181", "", ""},
         {"server.1=h:2888:3888;2182", "* 2182", "", "127.0.0.1 8080"},
         {"server.1=h:2888:3888;[::1]:2182", "::1 2182", "", "127.0.0.1 8080"},
         {"server.1=h:2888:3888;2182\nclientPort=5", "* 5", "", "127.0.0.1 8080"},
@@ -594,6 +592,27 @@ static void listeners_come_from_ports_and_addresses(void **state) {
         assert_int_equal(s.members.count, 0);
     }
     will_not_settle("clientPort=0", "set clientPort or secureClientPort");
+}
+
+static void metrics_have_an_address_of_their_own(void **state) {
+    static const struct {
+        const char *text, *http, *metrics;
+    } of[] = {
+        {"", "127.0.0.1 8080", ""},
+        {"metricsProvider.className=a.b.PrometheusMetricsProvider", "127.0.0.1 8080", "* 7000"},
+        {"metricsProvider.httpPort=9\nmetricsProvider.httpHost=h\nadmin.enableServer=false", "",
+         "h 9"},
+        {"metricsProvider.httpPort=9\nlisten.http=h:5", "h 5", "* 9"},
+        {"metricsProvider.httpPort=9\nadmin.serverPort=9", "* 9", ""}, /* it serves all */
+        {"metricsProvider.httpPort=9\nlisten.http=h:5,*:9", "h 5, * 9", ""},
+        {"metricsProvider.httpPort=9\nlisten.http=off", "", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT(of); i++) {
+        struct settings s = settled(of[i].text);
+        expect_listeners(&s.http, of[i].http);
+        expect_listeners(&s.metrics, of[i].metrics);
+    }
 }
 
 static void addresses_that_are_none(void **state) {
@@ -906,6 +925,7 @@ int main(void) {
         cmocka_unit_test(lines_are_counted_as_an_editor_does),
         cmocka_unit_test(what_is_not_text_is_refused),
         cmocka_unit_test(listeners_come_from_ports_and_addresses),
+        cmocka_unit_test(metrics_have_an_address_of_their_own),
         cmocka_unit_test(addresses_that_are_none),
         cmocka_unit_test(tls_needs_its_files),
         cmocka_unit_test(words_are_allowed_or_not),

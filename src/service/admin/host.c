@@ -10,10 +10,15 @@ static bool is_of_machine(const char *name) {
     return gethostname(own, sizeof own - 1) == 0 && strcasecmp(name, own) == 0;
 }
 
+static bool is_among(const struct settings_addresses *addresses, const char *name) {
+    for (unsigned i = 0; i < addresses->count; i++)
+        if (strcasecmp(addresses->at[i].host, name) == 0) return true;
+    return false;
+}
+
 static bool is_named(const struct settings *settings, const char *name) {
     size_t size = strlen(name);
-    for (unsigned i = 0; i < settings->http.count; i++)
-        if (strcasecmp(settings->http.at[i].host, name) == 0) return true;
+    if (is_among(&settings->http, name) || is_among(&settings->metrics, name)) return true;
     for (const char *at = settings->http_hosts; *at; at += strcspn(at, ", ")) {
         at += strspn(at, ", ");
         size_t item = strcspn(at, ", ");

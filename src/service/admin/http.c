@@ -323,6 +323,8 @@ static enum MHD_Result handle(void *context, struct MHD_Connection *connection, 
     bool is_command = strcmp(method, MHD_HTTP_METHOD_POST) == 0 && command_is_of_ensemble(path);
     bool writes = page_write_is_asked(method, path);
     if (state && *seen != s) return state->go_on(&request, state, upload, upload_size);
+    if (request.door == &s->http->metrics && strcmp(path, "/metrics") != 0)
+        return send_words(&request, MHD_HTTP_NOT_FOUND, "not found; /metrics is here");
     if (!reads && !is_command && !writes)
         return send_words(&request, MHD_HTTP_METHOD_NOT_ALLOWED, "only GET is answered");
     if (!state && names_other_host(&request))
@@ -391,8 +393,8 @@ static void accepted_closed(uv_handle_t *handle) { free(handle); }
 
 /* The loop accepts, as at all addresses of the server; the socket is then passed on. */
 static void accept_one(struct net_listener *listener) {
-    struct server *s = listener->owner;
-    struct door *door = &s->http->addresses;
+    struct door *door = listener->owner;
+    struct server *s = door->server;
     struct sockaddr_storage peer;
     int size = sizeof peer, own, passed = -1;
     uv_tcp_t *accepted = malloc(sizeof *accepted);
@@ -411,18 +413,18 @@ static void accept_one(struct net_listener *listener) {
 
 /* ---- Opening and closing ---- */
 
-static void listen_at(struct server *s, struct http *http) {
-    struct settings_addresses *addresses = &s->settings.http, open = {0};
+static void listen_at(struct door *door, struct settings_addresses *addresses,
+                      const char *problem) {
+    struct settings_addresses open = {0};
     for (unsigned i = 0; i < addresses->count; i++) {
         struct settings_address *at = &addresses->at[i];
-        struct net_listener *listener = &http->listener[i];
-        listener->owner = s;
+        struct net_listener *listener = &door->listener[i];
+        listener->owner = door;
         listener->on_connection = accept_one;
-        int error = net_listen(&s->loop, listener, at->host, &at->port, HTTP_CONNECTIONS_MAX);
+        int error =
+            net_listen(&door->server->loop, listener, at->host, &at->port, HTTP_CONNECTIONS_MAX);
         if (error)
-            logger_warning("HTTP is not served at this address; name another one (--http) to have "
-                           "metrics and status",
-                           LOGGER_STRING("host", at->host), LOGGER_INT("port", at->port),
+            logger_warning(problem, LOGGER_STRING("host", at->host), LOGGER_INT("port", at->port),
                            LOGGER_STRING("reason", uv_strerror(error)));
         else
             open.at[open.count++] = *at, net_accept_at_once(listener, 1);
@@ -457,6 +459,7 @@ int http_open(struct server *s) {
     struct http *http = s->http = calloc(1, sizeof *http);
     cv_assert(http);
     prepare_door(s, &http->addresses);
+    prepare_door(s, &http->metrics);
     prepare_door(s, &http->socket);
     page_events_open(s);
     page_writes_open(s);
@@ -464,10 +467,15 @@ int http_open(struct server *s) {
     zk_write_client(&http->super, &(struct zk_client){zk_text_of("super"), zk_text_of("")});
     if (!access_open(&s->settings, &http->token)) return SERVER_EXIT_FAILED;
     if (!load_library(&http->mhd)) {
-        s->settings.http.count = 0; /* what is announced */
+        s->settings.http.count = s->settings.metrics.count = 0; /* what is announced */
         return 0;
     }
-    listen_at(s, http);
+    listen_at(&http->addresses, &s->settings.http,
+              "HTTP is not served at this address; name another one (--http) to have metrics and "
+              "status");
+    listen_at(&http->metrics, &s->settings.metrics,
+              "metrics are not served at this address; name another one "
+              "(metricsProvider.httpPort) to have them there");
     open_socket(s, &http->socket);
     return 0;
 }
@@ -481,6 +489,7 @@ void http_close(struct http *http) {
     page_writes_end(http);
     page_turns_end(http);
     if (http->addresses.daemon) http->mhd.stop_daemon(http->addresses.daemon);
+    if (http->metrics.daemon) http->mhd.stop_daemon(http->metrics.daemon);
     if (http->socket.daemon) {
         unlinkat(data_directory(http->socket.server), ADMIN_SOCKET, 0);
         http->mhd.stop_daemon(http->socket.daemon);

@@ -46,9 +46,10 @@ struct mhd {
 enum { HTTP_CONNECTIONS_MAX = 32 };
 
 /* A way in.  Each has a limit of its own: a crowd at the addresses does not lock out whoever comes
- * by the socket. */
+ * by the socket, or for metrics alone. */
 struct door {
     struct server *server;
+    struct net_listener listener[SETTINGS_LISTEN_MAX]; /* of addresses */
     const struct mhd *mhd;
     struct MHD_Daemon *daemon;
     uv_poll_t ready;
@@ -83,8 +84,8 @@ struct page_turns { /* see page_turn.c */
 struct http {
     struct mhd mhd;
     struct door addresses; /* opened with the first connection: few servers are ever asked */
+    struct door metrics;   /* it serves nothing else */
     struct door socket;
-    struct net_listener listener[SETTINGS_LISTEN_MAX];
     struct secret token; /* of administrators; its size is 0 if there is none */
     uint64_t refused_us; /* when a refusal was logged last */
     struct asked *asked; /* listings that somebody waits for; the first is being written */

@@ -342,6 +342,8 @@ static void announce(const struct server *s) {
     announce_addresses(&s->settings.tls, " (TLS)");
     printf("%s", s->settings.http.count ? "; HTTP on" : "");
     announce_addresses(&s->settings.http, "");
+    printf("%s", s->settings.metrics.count ? "; metrics on" : "");
+    announce_addresses(&s->settings.metrics, "");
     printf("; data in %s\n", s->settings.data_dir);
     fflush(stdout);
     notify_service_manager("READY=1");

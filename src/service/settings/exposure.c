@@ -53,6 +53,10 @@ void settings_exposures(const struct settings *s, settings_exposure *each, void 
             "metrics, status and nodes that anyone may read are served over HTTP to anyone; listen "
             "at one address, or have a firewall",
             "listen.http");
+    if (open_to_all(&s->metrics))
+        each(context,
+             "metrics are served over HTTP to anyone; listen at one address, or have a firewall",
+             "metricsProvider.httpHost");
     if (s->skip_acl)
         each(context, "permissions are not checked: every client may read and change everything",
              "skipACL");
@@ -67,7 +71,7 @@ void settings_exposures(const struct settings *s, settings_exposure *each, void 
              "servers do not prove to each other who they are: whoever can connect to their ports "
              "can read and change everything; use --peer-key",
              "ensemble.insecure");
-    if (has_word(s->http_hosts, "*") && s->http.count)
+    if (has_word(s->http_hosts, "*") && (s->http.count || s->metrics.count))
         each(context,
              "HTTP is answered whatever host a request names, so a page in an administrator's "
              "browser can read metrics and status; name the hosts",

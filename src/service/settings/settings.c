@@ -44,6 +44,15 @@ void settings_default(struct settings *settings) {
 
 /* ---- Settling ---- */
 
+static bool has_address(const struct settings_addresses *addresses,
+                        const struct settings_address *address) {
+    for (unsigned i = 0; i < addresses->count; i++)
+        if (addresses->at[i].port == address->port &&
+            strcmp(addresses->at[i].host, address->host) == 0)
+            return true;
+    return false;
+}
+
 /* A port without an address is open on all addresses, as ZooKeeper has it; the default port, on
  * this machine's own only. */
 static void listen_on(struct settings_addresses *addresses, const struct settings_address *written,
@@ -51,22 +60,24 @@ static void listen_on(struct settings_addresses *addresses, const struct setting
     struct settings_address address = *written;
     if (!*address.host) strcpy(address.host, address.port < 0 ? default_host : "*");
     if (address.port < 0) address.port = default_port;
-    if (!address.port) return;
-    for (unsigned i = 0; i < addresses->count; i++)
-        if (addresses->at[i].port == address.port &&
-            strcmp(addresses->at[i].host, address.host) == 0)
-            return;
-    addresses->at[addresses->count++] = address;
+    if (address.port) addresses->at[addresses->count++] = address;
+}
+
+/* An address for metrics alone that serves all of HTTP as well is HTTP's. */
+static void settle_http(struct settings *s) {
+    if (s->written.http_off) return;
+    if (!s->http.count && s->written.admin_on)
+        listen_on(&s->http, &s->written.admin, 8080, "127.0.0.1");
+    listen_on(&s->metrics, &s->written.metrics, s->written.metrics_on ? 7000 : 0, "*");
+    if (s->metrics.count && has_address(&s->http, &s->metrics.at[0])) s->metrics.count = 0;
 }
 
 static int settle_listeners(struct settings *s, struct settings_error *error) {
-    bool http = s->http.count || s->written.http_off;
     if (!s->tls.count) listen_on(&s->tls, &s->written.tls, 0, "*");
     /* A port for TLS alone turns the default port for plain connections off. */
     if (!s->clients.count)
         listen_on(&s->clients, &s->written.client, s->tls.count ? 0 : 2181, "127.0.0.1");
-    if (!http && s->written.admin_on) listen_on(&s->http, &s->written.admin, 8080, "127.0.0.1");
-    if (!http) listen_on(&s->http, &s->written.metrics, s->written.metrics_on ? 7000 : 0, "*");
+    settle_http(s);
     if (!s->clients.count && !s->tls.count)
         return settings_refuse(error, "no port for clients: set clientPort or secureClientPort");
     return 0;

@@ -41,6 +41,7 @@ enum settings_client_auth {
 
 struct settings {
     struct settings_addresses clients, tls, http; /* where to listen; a count of 0: nowhere */
+    struct settings_addresses metrics;            /* ... for metrics alone, over HTTP */
     bool same_port;                               /* the clients' ports take TLS too */
     int32_t backlog;                              /* of listening sockets; -1: the system's */
 
