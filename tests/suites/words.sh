@@ -98,9 +98,11 @@ check "HTTP can be off" test -z "$(http_at)"
 idle_is_small() { [ "$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$server_pid/status")" -lt 10240 ]; }
 stop_server
 
-start_server --http 127.0.0.1:0 --set 4lw.commands.whitelist='ruok, isro'
+start_server --http 127.0.0.1:0 --set 4lw.commands.whitelist='ruok, isro,nosuch'
 check "a word in the list" answers ruok imok
 check "another word in the list" answers isro rw
+check "a word that there is not is warned of" grep -q "warning there is no such four-letter word word=nosuch setting=4lw" "$WORK/server.err"
+check "... and no other one" test "$(grep -c "no such four-letter word" "$WORK/server.err")" = 1
 check "a word that is not in the list" answers srvr "srvr is not executed because it is not in the whitelist.
 "
 [ -n "${SANITIZED:-}" ] || check "memory of an idle server is below 10 MiB" idle_is_small

@@ -347,6 +347,11 @@ static void what_has_no_meaning_here_is_told(void **state) {
          "note zoo.cfg:2: autopurge.purgeInterval: ignored: old snapshots are removed whenever a "
          "new one is written\n"
          "note zoo.cfg:3: authProvider.1: ignored: schemes cannot be added\n");
+    says("metricsProvider.className=\nmetricsProvider.className=org.example.Metrics", 0,
+         "note zoo.cfg:2: metricsProvider.className: ignored: 'org.example.Metrics' is not known "
+         "here; PrometheusMetricsProvider turns the port for metrics on\n");
+    parsed("metricsProvider.className=org.apache.zookeeper.metrics.impl.NullMetricsProvider");
+    parsed("metricsProvider.className=org.apache.zookeeper.metrics.impl.DefaultMetricsProvider");
 }
 
 static void what_is_stored_and_not_used_is_told(void **state) {
@@ -419,9 +424,9 @@ static void the_last_of_two_values_counts(void **state) {
          "note zoo.cfg:2: listen.http: this value counts, not the one in zoo.cfg:1\n");
 }
 
-/* ---- Strangers ---- */
+/* ---- Warnings ---- */
 
-static void note_exposure(void *context, const char *what, const char *key) {
+static void note_warning(void *context, const char *what, const char *key) {
     char *text = context;
     assert_true(strlen(what) > 20);
     snprintf(text + strlen(text), 256 - strlen(text), "%s%s", *text ? " " : "", key);
@@ -430,12 +435,76 @@ static void note_exposure(void *context, const char *what, const char *key) {
 static void expect_exposed(const char *text, const char *expected) {
     struct settings s = settled(text);
     char found[256] = "";
-    settings_exposures(&s, note_exposure, found);
+    settings_exposures(&s, note_warning, found);
     assert_string_equal(found, expected);
 }
 
+static void expect_doubts(const char *text, const char *expected) {
+    struct settings s = settled(text);
+    char found[256] = "";
+    settings_doubts(&s, note_warning, found);
+    if (strcmp(found, expected) != 0) fail_msg("%s\n%s", text, found);
+}
+
+#define MEMBERS "myid=1\nensemble=1=h:1,2=i:1\n"
+#define TLS     "tls.certificate=c\ntls.key=k\n"
+
+static void addresses_without_effect_are_told(void **state) {
+    static const char prometheus[] = "metricsProvider.className=a.b.PrometheusMetricsProvider\n";
+    char text[256];
+    (void)state;
+    expect_doubts("", "");
+    expect_doubts("listen=h:5\nclientPort=6", "clientPort");
+    expect_doubts("listen=h:5,h:6\nclientPort=6\nclientPortAddress=h", "");
+    expect_doubts("listen=h:5\nclientPort=5\nclientPortAddress=i", "clientPortAddress");
+    expect_doubts("listen=h:5\nserver.1=h:1:2;6", ""); /* nobody has set clientPort */
+    expect_doubts(TLS "clientPortAddress=h\nsecureClientPort=6", "clientPortAddress");
+    expect_doubts(TLS "listen.tls=h:5\nsecureClientPort=6", "secureClientPort");
+    expect_doubts("secureClientPortAddress=h", "secureClientPortAddress");
+    expect_doubts("listen.http=h:5\nadmin.serverPort=6", "admin.serverPort");
+    expect_doubts("listen.http=off\nadmin.serverPort=6", "admin.serverPort");
+    expect_doubts("listen.http=h:5\nadmin.serverAddress=i", "admin.serverAddress");
+    expect_doubts("listen.http=h:5\nadmin.enableServer=false", "admin.enableServer");
+    expect_doubts("listen.http=off\nadmin.enableServer=false", "");
+    expect_doubts("admin.serverPort=6\nadmin.enableServer=false", "");
+    expect_doubts("metricsProvider.httpHost=h", "metricsProvider.httpHost");
+    expect_doubts("metricsProvider.httpHost=h\nmetricsProvider.httpPort=5", "");
+    expect_doubts("listen.http=off\nmetricsProvider.httpPort=5", "metricsProvider.httpPort");
+    expect_doubts("listen.http=*:5\nmetricsProvider.httpPort=5", "");
+    expect_doubts("metricsProvider.httpPort=5\nadmin.enableServer=false", "");
+    snprintf(text, sizeof text, "%smetricsProvider.httpHost=h", prometheus);
+    expect_doubts(text, "");
+}
+
+static void credentials_without_effect_are_told(void **state) {
+    (void)state;
+    expect_doubts(TLS "tls.authorities=a", "tls.certificate tls.key tls.authorities");
+    expect_doubts(TLS "tls.authorities=a\nlisten.tls=h:1", "");
+    expect_doubts(TLS "tls.authorities=a\nclient.portUnification=true", "");
+    expect_doubts("sslQuorum=true\nensemble.found=true", "sslQuorum ensemble.found");
+    expect_doubts("server.1=h:1:2\nensemble.keyFile=k\nensemble.join=true",
+                  "ensemble.keyFile ensemble.join");
+    expect_doubts("ensemble.certificate=c\nensemble.certificateKey=k\nensemble.authorities=a",
+                  "ensemble.certificate ensemble.certificateKey ensemble.authorities");
+    expect_doubts(MEMBERS "sslQuorum=true\nensemble.keyFile=k\nensemble.found=true", "");
+    expect_doubts("ensemble.electionTimeoutMs=2000", "");
+}
+
+static void a_super_user_that_nobody_can_be_is_told(void **state) {
+#define SUPER "DigestAuthenticationProvider.superDigest"
+    (void)state;
+    expect_doubts(SUPER "=super:D/InIHSb7yEEbrWz8b9l71RjZJU=", "");
+    expect_doubts(SUPER "=", "");
+    expect_doubts(SUPER "=super:secret", SUPER);
+    expect_doubts(SUPER "=D/InIHSb7yEEbrWz8b9l71RjZJU=", SUPER);
+    expect_doubts(SUPER "=:D/InIHSb7yEEbrWz8b9l71RjZJU=", SUPER);
+    expect_doubts(SUPER "=super:D/InIHSb7yEEbrWz8b9l71RjZJUx", SUPER);
+    expect_doubts(SUPER "=super:D/InIHSb7yEEbrWz8b9l71RjZJU==", SUPER);
+    expect_doubts(SUPER "=super:D/InIHSb7yEE rWz8b9l71RjZJU=", SUPER);
+#undef SUPER
+}
+
 static void what_lets_strangers_in_is_told(void **state) {
-#define TLS "tls.certificate=c\ntls.key=k\n"
     (void)state;
     expect_exposed("", "");
     expect_exposed("listen=127.0.0.1:1,10.0.0.1:1", "");
@@ -577,7 +646,9 @@ static void listeners_come_from_ports_and_addresses(void **state) {
         {"listen.tls=t:4\nlisten.http=h:5,i:6", "", "t 4", "h 5, i 6"},
         {"server.1=h:2888:3888;2182", "* 2182", "", "127.0.0.1 8080"},
         {"server.1=h:2888:3888;[::1]:2182", "::1 2182", "", "127.0.0.1 8080"},
-        {"server.1=h:2888:3888;2182\nclientPort=5", "* 5", "", "127.0.0.1 8080"},
+        {"server.1=h:2888:3888;2182\nclientPort=2182\nclientPortAddress=h", "h 2182", "",
+         "127.0.0.1 8080"},
+        {"server.1=h:2888:3888;2182\nclientPort=5\nlisten=a:1", "a 1", "", "127.0.0.1 8080"},
         {"server.1=h:2888:3888;2182\nclientPort=0", "* 2182", "", "127.0.0.1 8080"},
         {"server.1=h:2888:3888", "127.0.0.1 2181", "", "127.0.0.1 8080"},
     };
@@ -592,6 +663,10 @@ static void listeners_come_from_ports_and_addresses(void **state) {
         assert_int_equal(s.members.count, 0);
     }
     will_not_settle("clientPort=0", "set clientPort or secureClientPort");
+    will_not_settle("server.1=h:2888:3888;2182\nclientPort=5",
+                    "clientPort, 5, is different from the port for clients of server.1, 2182");
+    will_not_settle("server.1=h:1:2;2182\nserver.2=h:3:4;5\nmyid=1\nclientPort=5",
+                    "clientPort, 5, is different");
 }
 
 static void metrics_have_an_address_of_their_own(void **state) {
@@ -764,6 +839,10 @@ static void members_fit_together(void **state) {
     will_not_settle("server.255=h:1:2\nserver.1=h:3:4",
                     "server.255: a member's id is from 1 to 254");
     will_not_settle("group.1=1\nserver.1=h:1:2\nserver.3=h:3:4", "server.3 is in no group");
+    will_not_settle("weight.3=2\nserver.1=h:1:2\nserver.2=h:3:4", "weight.3: there is no server.3");
+    will_not_settle("weight.3=2", "weight.3: there is no server.3");
+    will_not_settle("ensemble=1=h:1,2=h:3,3=H:1\nmyid=1",
+                    "server.1 and server.3 have the same host and port");
     says("group.1=1:2\ngroup.1=2:3\ngroup.2=4:3", -1,
          "note zoo.cfg:2: group.1: this value counts, not the one in zoo.cfg:1\n"
          "error zoo.cfg:3: group.2: server 3 is in a group already\n");
@@ -855,7 +934,8 @@ static void files_are_read_with_the_one_they_name(void **state) {
     unlink(members);
     heard = (struct heard){0};
     assert_int_equal(settings_read(&s, path, hear, &heard), -1);
-    snprintf(text, sizeof text, "error %s: No such file or directory\n", members);
+    snprintf(text, sizeof text, "error %s:2: dynamicConfigFile: %s: No such file or directory\n",
+             path, members);
     assert_string_equal(heard.text, text);
 
     unlink(path);
@@ -916,6 +996,9 @@ int main(void) {
         cmocka_unit_test(what_is_stored_and_not_used_is_told),
         cmocka_unit_test(the_last_of_two_values_counts),
         cmocka_unit_test(what_lets_strangers_in_is_told),
+        cmocka_unit_test(addresses_without_effect_are_told),
+        cmocka_unit_test(credentials_without_effect_are_told),
+        cmocka_unit_test(a_super_user_that_nobody_can_be_is_told),
         cmocka_unit_test(every_key_is_listed_with_its_meaning),
         cmocka_unit_test(timeouts_suit_each_other),
         cmocka_unit_test(unknown_keys_are_named_below_known_prefixes),

@@ -3,6 +3,7 @@
 #include "service/admin/http.h"
 
 const struct server_admin admin = {.answer_word = word_answer,
+                                   .check_words = words_check,
                                    .open = http_open,
                                    .close = http_close,
                                    .reload = http_reload,

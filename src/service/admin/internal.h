@@ -158,6 +158,7 @@ void word_reset_connections(const struct server *server);
 void word_reset_server(struct server *server);
 
 bool word_answer(struct connection *connection, const unsigned char *bytes);
+void words_check(const struct settings *settings);
 int http_open(struct server *server);
 void http_close(struct http *http);
 bool http_reload(struct server *server);

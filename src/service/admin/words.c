@@ -172,6 +172,25 @@ static const struct word {
 #define LISTING_ROW(NAME) {#NAME, NULL},
     WORDS(WORD_ROW, LISTING_ROW)};
 
+static bool is_word(const char *name) {
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(name, words[i].name) == 0) return true;
+    return strcmp(name, "*") == 0;
+}
+
+void words_check(const struct settings *settings) {
+    char name[SETTINGS_TEXT_MAX];
+    for (const char *at = settings->words; *at; at += strcspn(at, ",")) {
+        at += strspn(at, ", ");
+        size_t size = strcspn(at, ",");
+        while (size && at[size - 1] == ' ') size--;
+        snprintf(name, sizeof name, "%.*s", (int)size, at);
+        if (size && !is_word(name))
+            logger_warning("there is no such four-letter word", LOGGER_STRING("word", name),
+                           LOGGER_STRING("setting", "4lw.commands.whitelist"));
+    }
+}
+
 static void note(struct connection *c) {
     c->received++;
     c->server->statistics.received++;

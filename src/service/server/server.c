@@ -443,7 +443,7 @@ static void free_all(struct server *s) {
     free(s->sessions.touched);
 }
 
-static void warn_of_exposure(void *context, const char *what, const char *key) {
+static void warn_of_setting(void *context, const char *what, const char *key) {
     (void)context;
     logger_warning(what, LOGGER_STRING("setting", key));
 }
@@ -457,7 +457,9 @@ int server_run(struct server *s, const struct settings *settings,
         logger_warning("this server has an id but no ensemble, so it serves alone, and the id only "
                        "numbers its sessions; --ensemble names the members of an ensemble",
                        LOGGER_INT("id", settings->server_id));
-    settings_exposures(settings, warn_of_exposure, NULL);
+    settings_exposures(settings, warn_of_setting, NULL);
+    settings_doubts(settings, warn_of_setting, NULL);
+    admin->check_words(settings);
     int error = net_open(&s->loop);
     cv_assert(error == 0);
     uv_loop_configure(&s->loop, UV_METRICS_IDLE_TIME);

@@ -252,6 +252,8 @@ struct http;
 struct server_admin {
     /* Whether a new connection begins with a four-letter word, which is then answered. */
     bool (*answer_word)(struct connection *connection, const unsigned char *bytes);
+    /* Warns of each word in the settings that there is not. */
+    void (*check_words)(const struct settings *settings);
     /* Listens at the addresses of the settings; one that fails is logged and left out.  Sets
      * server->http, and returns 0 or an exit status. */
     int (*open)(struct server *server);

@@ -39,7 +39,7 @@ static bool has_word(const char *words, const char *word) {
     return false;
 }
 
-void settings_exposures(const struct settings *s, settings_exposure *each, void *context) {
+void settings_exposures(const struct settings *s, settings_warning *each, void *context) {
     bool certified = s->client_auth == SETTINGS_AUTH_NEED;
     if (open_to_all(&s->clients) || (open_to_all(&s->tls) && !certified))
         each(context,

@@ -44,13 +44,13 @@ int member_list_set_weight(struct member_list *list, const char *id, const char 
                            struct settings_error *error);
 int member_list_set_short(struct member_list *list, const char *value,
                           struct settings_error *error);
-/* Whether groups name members only, and all voters if there are any. */
+/* Whether groups and weights name members only, and groups all voters if there are any. */
 int member_list_check_groups(const struct member_list *list, struct settings_error *error);
 
 /* ---- Parsers of a key's value ---- */
 
-/* `suffix` is what follows the first dot of the key.  Returns SETTINGS_SET, or SETTINGS_BAD and
- * leaves the settings as they were. */
+/* `suffix` is what follows the first dot of the key.  Returns SETTINGS_SET or SETTINGS_IGNORED, or
+ * SETTINGS_BAD and leaves the settings as they were. */
 typedef int settings_parser(struct settings *settings, const char *suffix, const char *value,
                             struct settings_error *error);
 

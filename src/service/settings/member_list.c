@@ -224,10 +224,13 @@ static int set_ensemble(struct member_list *list, const char *value, struct sett
 
 int member_list_check_groups(const struct member_list *list, struct settings_error *error) {
     bool groups = false;
-    for (int32_t id = 0; id <= SETTINGS_ID_MAX; id++)
+    for (int32_t id = 0; id <= SETTINGS_ID_MAX; id++) {
         if (list->unnamed[id].group)
             return settings_refuse(error, "group.%d has server %d, but there is no server.%d",
                                    list->unnamed[id].group, id, id);
+        if (list->unnamed[id].has_weight)
+            return settings_refuse(error, "weight.%d: there is no server.%d", id, id);
+    }
     for (unsigned i = 0; i < list->count; i++) groups |= list->at[i].group != 0;
     for (unsigned i = 0; i < list->count; i++)
         if (groups && !list->at[i].observer && !list->at[i].group)

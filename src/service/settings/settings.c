@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "service/settings/internal.h"
 
@@ -120,9 +121,17 @@ static int32_t read_myid(const struct settings *s) {
     return id;
 }
 
-/* The server.N line may have the port for clients. */
-static void take_own_address(struct settings *s, const struct member *own) {
-    if (s->written.client.port <= 0 && own->client.port) s->written.client = own->client;
+/* The server.N line may have the port for clients, unless `listen` says where they connect. */
+static int take_own_address(struct settings *s, const struct member *own,
+                            struct settings_error *error) {
+    int32_t written = s->written.client.port;
+    if (s->clients.count || !own->client.port) return 0;
+    if (written > 0 && written != own->client.port)
+        return settings_refuse(
+            error, "clientPort, %d, is different from the port for clients of server.%d, %d",
+            written, own->id, own->client.port);
+    if (written <= 0) s->written.client = own->client;
+    return 0;
 }
 
 static int settle_id(struct settings *s, struct settings_error *error) {
@@ -138,8 +147,7 @@ static int settle_id(struct settings *s, struct settings_error *error) {
     if (!own)
         return settings_refuse(error, "server %d is not among the servers of the ensemble",
                                s->server_id);
-    take_own_address(s, own);
-    return 0;
+    return take_own_address(s, own, error);
 }
 
 static int settle_peers(struct settings *s, struct settings_error *error) {
@@ -173,6 +181,17 @@ static int check_ids(const struct settings *s, struct settings_error *error) {
     return settings_refuse(error, "%s", why);
 }
 
+static int check_addresses(const struct settings *s, struct settings_error *error) {
+    for (unsigned i = 0; i < s->members.count; i++)
+        for (unsigned j = 0; j < i; j++) {
+            const struct member *one = &s->members.at[j], *other = &s->members.at[i];
+            if (one->peer_port == other->peer_port && strcasecmp(one->host, other->host) == 0)
+                return settings_refuse(error, "server.%d and server.%d have the same host and port",
+                                       one->id, other->id);
+        }
+    return 0;
+}
+
 static int settle_members(struct settings *s, struct settings_error *error) {
     unsigned voters = 0;
     for (unsigned i = 0; i < s->members.count; i++) voters += !s->members.at[i].observer;
@@ -184,9 +203,12 @@ static int settle_members(struct settings *s, struct settings_error *error) {
         return s->join ? settings_refuse(error, "to join an ensemble, name its servers: --ensemble")
                        : 0;
     if (s->members.count != 1 || !s->standalone)
-        return check_ids(s, error) || settle_id(s, error) || settle_peers(s, error) ? SETTINGS_BAD
-                                                                                    : 0;
-    take_own_address(s, &s->members.at[0]); /* an ensemble of one is a standalone server */
+        return check_ids(s, error) || check_addresses(s, error) || settle_id(s, error) ||
+                       settle_peers(s, error)
+                   ? SETTINGS_BAD
+                   : 0;
+    /* An ensemble of one is a standalone server. */
+    if (take_own_address(s, &s->members.at[0], error) != 0) return SETTINGS_BAD;
     s->members = (struct member_list){0};
     return 0;
 }

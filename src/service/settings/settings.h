@@ -134,9 +134,11 @@ enum settings_outcome settings_set(struct settings *settings, const char *key, c
  * the reason in `error`. */
 int settings_settle(struct settings *settings, char *error, size_t size);
 
-/* Is called for each thing that lets strangers in: what that means, and the key that sets it. */
-typedef void settings_exposure(void *context, const char *what, const char *key);
-void settings_exposures(const struct settings *settings, settings_exposure *each, void *context);
+/* Is called for each setting that an operator should look at: why, and its key.  Exposures let
+ * strangers in; doubts are about what can hardly be meant. */
+typedef void settings_warning(void *context, const char *what, const char *key);
+void settings_exposures(const struct settings *settings, settings_warning *each, void *context);
+void settings_doubts(const struct settings *settings, settings_warning *each, void *context);
 
 /* Is called for each key: what values it takes, its default (empty: none), and what it is for. */
 struct settings_key {

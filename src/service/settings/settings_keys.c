@@ -209,7 +209,9 @@ static const struct key keys[] = {
     UNSUPPORTED_("peerType", "participant", "a server's role is in its server.N line"),
     BOOLEAN_("reconfigEnabled", reconfig,
              "Whether clients may change the members (ZooKeeper's reconfig)"),
-    BOOLEAN_("sslQuorum", peer_tls_wanted, "Whether certificates are required between servers"),
+    BOOLEAN_(
+        "sslQuorum", peer_tls_wanted,
+        "Whether links between servers must be encrypted, by certificates or by ensemble.keyFile"),
     UNSUPPORTED_("quorum.auth.enableSasl", "false", "there is no SASL"),
     UNSUPPORTED_("X509AuthenticationProvider.superUser", "", "only a digest makes a super user"),
     UNSUPPORTED_("SASLAuthenticationProvider.superPassword", "", "there is no SASL"),

@@ -196,9 +196,16 @@ int settings_parse_auth(struct settings *s, const char *suffix, const char *valu
 
 int settings_parse_metrics(struct settings *s, const char *suffix, const char *value,
                            struct settings_error *error) {
-    (void)suffix, (void)error;
+    (void)suffix;
     s->written.metrics_on = strstr(value, "Prometheus") != NULL;
-    return SETTINGS_SET;
+    if (s->written.metrics_on || !*value || strstr(value, "NullMetricsProvider") ||
+        strstr(value, "DefaultMetricsProvider"))
+        return SETTINGS_SET;
+    settings_refuse(error,
+                    "ignored: '%.60s' is not known here; PrometheusMetricsProvider turns the port "
+                    "for metrics on",
+                    value);
+    return SETTINGS_IGNORED;
 }
 
 int settings_parse_log_level(struct settings *s, const char *suffix, const char *value,

@@ -189,21 +189,27 @@ static bool is_second_server(struct reader *r, const char *key, char *error, siz
     return line;
 }
 
+static struct key_line *find_line(const struct key_lines *lines, uint64_t hash) {
+    uint32_t number;
+    for (struct probe p = table_probe(&lines->index, (uint32_t)hash);
+         (number = table_next(&lines->index, &p));)
+        if (lines->at[number].hash == hash) return &lines->at[number];
+    return NULL;
+}
+
 /* The line that has set the key last, which is this one from now on; its line is 0: there is none.
  */
 static struct key_line last_line(struct reader *r, const char *key) {
     static const char optional[] = "zookeeper.";
     struct key_lines *lines = &r->lines->keys;
-    uint32_t number;
     if (strncmp(key, optional, strlen(optional)) == 0) key += strlen(optional);
     struct key_line this = {hash_long(key, strlen(key), 0), r->name, r->first_line};
-    for (struct probe p = table_probe(&lines->index, (uint32_t)this.hash);
-         (number = table_next(&lines->index, &p));)
-        if (lines->at[number].hash == this.hash) {
-            struct key_line last = lines->at[number];
-            lines->at[number] = this;
-            return last;
-        }
+    struct key_line *known = find_line(lines, this.hash);
+    if (known) {
+        struct key_line last = *known;
+        *known = this;
+        return last;
+    }
     lines->at = grown(lines->at, &lines->room, lines->count + 2, sizeof *lines->at);
     lines->at[++lines->count] = this;
     table_add(&lines->index, (uint32_t)this.hash, lines->count);
@@ -269,14 +275,15 @@ int settings_parse(struct settings *settings, const char *name, const char *text
 
 /* ---- Files ---- */
 
+/* A dynamic file is named by a line, whose reader looks there for a file that cannot be read. */
 static int read_file(struct settings *settings, struct lines *lines, const char *path,
-                     settings_report *to, void *context) {
+                     const char *named_by, settings_report *to, void *context) {
     struct reader r = {.name = path, .report = to, .context = context};
     FILE *file = fopen(path, "r");
     char *text = file ? malloc(SETTINGS_FILE_MAX + 1) : NULL;
     size_t size = text ? fread(text, 1, SETTINGS_FILE_MAX + 1, file) : 0;
     if (!text || ferror(file))
-        report(&r, true, "%s: %s", path, strerror(errno));
+        report(&r, true, "%s%s: %s", named_by, path, strerror(errno));
     else
         r.failed = parse(settings, lines, path, text, size, to, context) != 0;
     free(text);
@@ -284,15 +291,21 @@ static int read_file(struct settings *settings, struct lines *lines, const char 
     return r.failed ? -1 : 0;
 }
 
+static int read_dynamic_file(struct settings *settings, struct lines *lines, settings_report *to,
+                             void *context) {
+    static const char key[] = "dynamicConfigFile";
+    char path[SETTINGS_PATH_MAX], named_by[SETTINGS_PATH_MAX + 64] = "";
+    const struct key_line *line = find_line(&lines->keys, hash_long(key, strlen(key), 0));
+    strcpy(path, settings->written.dynamic_file);
+    *settings->written.dynamic_file = 0;
+    if (line) snprintf(named_by, sizeof named_by, "%s:%zu: %s: ", line->name, line->line, key);
+    return *path ? read_file(settings, lines, path, named_by, to, context) : 0;
+}
+
 int settings_read(struct settings *settings, const char *path, settings_report *to, void *context) {
     struct lines lines = {0};
-    char dynamic_file[SETTINGS_PATH_MAX];
-    int status = read_file(settings, &lines, path, to, context);
-    if (status == 0) {
-        strcpy(dynamic_file, settings->written.dynamic_file);
-        *settings->written.dynamic_file = 0;
-        if (*dynamic_file) status = read_file(settings, &lines, dynamic_file, to, context);
-    }
+    int status = read_file(settings, &lines, path, "", to, context);
+    if (status == 0) status = read_dynamic_file(settings, &lines, to, context);
     lines_close(&lines);
     return status;
 }
