@@ -81,6 +81,19 @@ static void expect_listeners(const struct settings_addresses *addresses, const c
     assert_string_equal(text, expected);
 }
 
+static void note_warning(void *context, const char *what, const char *key) {
+    char *text = context;
+    assert_true(strlen(what) > 20);
+    snprintf(text + strlen(text), 256 - strlen(text), "%s%s", *text ? " " : "", key);
+}
+
+static void expect_doubts(const char *text, const char *expected) {
+    struct settings s = settled(text);
+    char found[256] = "";
+    settings_doubts(&s, note_warning, found);
+    if (strcmp(found, expected) != 0) fail_msg("%s\n%s", text, found);
+}
+
 /* ---- Defaults ---- */
 
 static void defaults_are_as_documented(void **state) {
@@ -385,7 +398,12 @@ static void timeouts_suit_each_other(void **state) {
     "myid=1\nensemble=1=127.0.0.1:2888,2=127.0.0.1:2889\nensemble.insecure=true\ntickTime=1000\n"
     settled(ENSEMBLE "ensemble.electionTimeoutMs=1000");
     will_not_settle(ENSEMBLE "ensemble.electionTimeoutMs=1001", "half of minSessionTimeout");
-    settled(ENSEMBLE "minSessionTimeout=100"); /* the default may be longer than that */
+    /* The default may be longer than that, which is warned of. */
+    expect_doubts(ENSEMBLE "minSessionTimeout=999", "minSessionTimeout");
+    expect_doubts("myid=1\nensemble=1=h:1\nensemble.insecure=true\ntickTime=499",
+                  "minSessionTimeout");
+    expect_doubts(ENSEMBLE "minSessionTimeout=1000", "");
+    expect_doubts("minSessionTimeout=100", "");
 }
 
 /* One of the two would be dropped, and the ensemble have another size than was meant. */
@@ -426,24 +444,11 @@ static void the_last_of_two_values_counts(void **state) {
 
 /* ---- Warnings ---- */
 
-static void note_warning(void *context, const char *what, const char *key) {
-    char *text = context;
-    assert_true(strlen(what) > 20);
-    snprintf(text + strlen(text), 256 - strlen(text), "%s%s", *text ? " " : "", key);
-}
-
 static void expect_exposed(const char *text, const char *expected) {
     struct settings s = settled(text);
     char found[256] = "";
     settings_exposures(&s, note_warning, found);
     assert_string_equal(found, expected);
-}
-
-static void expect_doubts(const char *text, const char *expected) {
-    struct settings s = settled(text);
-    char found[256] = "";
-    settings_doubts(&s, note_warning, found);
-    if (strcmp(found, expected) != 0) fail_msg("%s\n%s", text, found);
 }
 
 #define MEMBERS "myid=1\nensemble=1=h:1,2=i:1\n"

@@ -1,4 +1,5 @@
-/* What an operator can hardly have meant: settings without effect beside others. */
+/* What an operator can hardly have meant: settings without effect beside others, and values that do
+ * not suit each other. */
 #include <ctype.h>
 #include <string.h>
 
@@ -108,6 +109,11 @@ void settings_doubts(const struct settings *s, settings_warning *each, void *con
     doubt_addresses(&to, s);
     doubt_tls(&to, s);
     doubt_ensemble(&to, s);
+    if (s->members.count && s->session_ms_min / 2 < s->election_timeout_ms)
+        tell(&to,
+             "sessions of the shortest timeout may expire during an election: it should be twice "
+             "ensemble.electionTimeoutMs at least",
+             "minSessionTimeout");
     if (*s->super_digest && !is_digest(s->super_digest))
         tell(&to,
              "nobody can be this user: it is not USER:DIGEST, with the SHA-1 of USER:PASSWORD in "
