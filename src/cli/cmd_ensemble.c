@@ -344,6 +344,9 @@ static void check_request(const struct request *r) {
 
 /* ---- Doing it ---- */
 
+/* A change that is repeated may be refused because it was taken before.  A transfer to a server
+ * that does not respond is refused each time, as it would halt all writes for a while; but that may
+ * be over in a moment, so the second refusal counts. */
 static void request_change(struct request *r, bool again) {
     struct bytes path = {0};
     bytes_add(&path, "/ensemble/", 10);
@@ -353,7 +356,8 @@ static void request_change(struct request *r, bool again) {
     bytes_add(&path, "", 1);
     bool answered = ask(r, "POST", (const char *)path.at);
     bytes_close(&path);
-    if (!answered || r->fetch.status == 200 || again)
+    bool counts = r->verb == VERB_TRANSFER && r->fetch.status == 409 ? again : !again;
+    if (!answered || r->fetch.status == 200 || !counts)
         return; /* a request without an answer is repeated */
     char *line = (char *)r->fetch.body;
     line[strcspn(line, "\n")] = 0;
@@ -389,6 +393,10 @@ static _Noreturn void not_in_time(struct request *r, bool answered) {
             "and it cannot be reached for a minute, the change is undone; 'conclave ensemble "
             "remove %d' undoes it now",
             time, r->id, r->host, r->port, r->id);
+    if (r->verb == VERB_TRANSFER)
+        system_error("not done in %s: server %d may not respond, or has to catch up; the leader, "
+                     "server %d, knows",
+                     time, r->id, r->status.leader);
     system_error("not done in %s; 'conclave ensemble status' shows the progress", time);
 }
 

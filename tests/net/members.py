@@ -371,6 +371,24 @@ def impossible_transfers(directory):
     ensemble.stop()
 
 
+def transfers_to_the_silent(directory):
+    """A leader refuses to transfer leadership to a server that does not respond: writes would be halted for nothing."""
+    ensemble = started(directory)
+
+    def attempt():
+        leader, silent = ensemble.leader(), ensemble.followers()[0]
+        silent.send(signal.SIGSTOP)
+        time.sleep(1.5)  # it counts as one that responds for a second
+        before = status(leader)["term"]
+        code, _, err = command(leader, "transfer", str(silent.number))
+        after = status(leader)["term"]
+        silent.send(signal.SIGCONT)
+        refused = code == 2 and re.search("that server (does not respond|cannot be reached)", err)
+        assert refused or before != after, f"{code} {err}"
+    without_election(ensemble, attempt, "it is refused")
+    ensemble.stop()
+
+
 # ---- By a client ----
 
 
@@ -743,6 +761,6 @@ def up_leaves_nothing(directory):
 
 if __name__ == "__main__":
     main([grows_and_shrinks, removed_and_added_again, transfers, leader_killed_in_a_change,
-          change_lost_and_repeated, impossible_transfers, reconfig,
+          change_lost_and_repeated, impossible_transfers, transfers_to_the_silent, reconfig,
           change_in_progress, absent_voters, newcomer_dies, own_server_leaves, reconfig_is_guarded, reconfig_is_off, up,
           up_in_a_terminal, up_is_judged, up_leaves_nothing])

@@ -153,6 +153,7 @@ static const char *transfer(struct ensemble *e, uint8_t to) {
     if (to == e->raft.leader) return NULL;
     if (to != e->raft.self && !e->peer[to].up) return "that server cannot be reached";
     if (!ensemble_leads(e)) return peers_ask_transfer(e, to), NULL;
+    if (!ensemble_member(e, to).synced) return "that server does not respond, or has to catch up";
     core_transfer_leadership(e, to, &out);
     ensemble_perform(e, &out, NULL);
     return NULL;

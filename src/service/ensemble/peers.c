@@ -247,7 +247,8 @@ static bool receive_transfer_leadership(struct ensemble *e, uint8_t from, uint16
     struct raft_out out = {0};
     (void)from;
     if (!codec_read_transfer_leadership(&in, version, &frame) || zk_left(&in)) return false;
-    if (frame.transferee && frame.transferee <= SETTINGS_ID_MAX)
+    if (frame.transferee && frame.transferee <= SETTINGS_ID_MAX &&
+        ensemble_member(e, (uint8_t)frame.transferee).synced)
         core_transfer_leadership(e, (uint8_t)frame.transferee, &out);
     ensemble_perform(e, &out, NULL);
     return true;
