@@ -346,7 +346,8 @@ static void what_has_no_meaning_here_is_told(void **state) {
          "DigestAuthenticationProvider.enabled=true\nDigestAuthenticationProvider.digestAlg=SHA1",
          0, ""); /* these are as they would be in ZooKeeper */
     says("nio.numWorkerThreads=8\nadmin.forceHttps=true\nzookeeper.ssl.trustStore.password=x\n"
-         "quorum.auth.serverRequireSasl=true\nserver.realm=x",
+         "quorum.auth.serverRequireSasl=true\nserver.realm=x\nfips-mode=true\n"
+         "connectionMaxTokens=5\nmetricsProvider.ssl.keyStore.location=x\nrequestThrottleLimit=5",
          0,
          "note zoo.cfg:1: nio.numWorkerThreads: has no effect: it tunes ZooKeeper's own "
          "implementation\n"
@@ -354,7 +355,13 @@ static void what_has_no_meaning_here_is_told(void **state) {
          "note zoo.cfg:3: ssl.trustStore.password: has no effect: authorities in PEM have no "
          "password\n"
          "note zoo.cfg:4: quorum.auth.serverRequireSasl: has no effect: there is no SASL\n"
-         "note zoo.cfg:5: server.realm: has no effect: there is no SASL\n");
+         "note zoo.cfg:5: server.realm: has no effect: there is no SASL\n"
+         "note zoo.cfg:6: fips-mode: has no effect: the TLS library decides\n"
+         "note zoo.cfg:7: connectionMaxTokens: has no effect: maxCnxns and maxClientCnxns bound "
+         "connections\n"
+         "note zoo.cfg:8: metricsProvider.ssl.keyStore.location: has no effect: HTTP has no TLS\n"
+         "note zoo.cfg:9: requestThrottleLimit: has no effect: globalOutstandingLimit bounds "
+         "requests\n");
     says("localSessionsEnabled=true\nautopurge.purgeInterval=1\nauthProvider.1=org.example.It", 0,
          "note zoo.cfg:1: localSessionsEnabled: ignored: every session is known to all servers\n"
          "note zoo.cfg:2: autopurge.purgeInterval: ignored: old snapshots are removed whenever a "
