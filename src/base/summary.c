@@ -54,8 +54,12 @@ void summary_age(struct summary *summary) {
 
 double summary_quantile(const struct summary *summary, double share) {
     struct summary_spread spread = {0};
+    const struct tally *all = &summary->all;
     summary_add_spread(summary, NULL, &spread);
-    return summary_spread_quantile(&spread, share);
+    double us = summary_spread_quantile(&spread, share);
+    if (us < 0 || !all->count) return us; /* all was reset */
+    if (us < (double)all->min) return (double)all->min;
+    return us > (double)all->max ? (double)all->max : us;
 }
 
 void summary_take_mark(const struct summary *summary, struct summary_mark *mark) {

@@ -45,7 +45,8 @@ struct summary {
 void summary_add(struct summary *summary, uint64_t us, uint64_t count);
 /* A period is over. */
 void summary_age(struct summary *summary);
-/* What the given share of the recent ones did not exceed; -1: there were none. */
+/* What the given share of the recent ones did not exceed, and no more precise than their counts,
+ * but never outside of what `all` has seen; -1: there were none. */
 double summary_quantile(const struct summary *summary, double share);
 
 /* How numbers are spread, of several summaries together. */

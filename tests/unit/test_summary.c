@@ -21,7 +21,9 @@ static void a_time_is_near_itself(void **state) {
     (void)state;
     for (uint64_t us = 0; us < 60000000; us += us / 9 + 1) {
         struct summary s = {0};
-        summary_add(&s, us, 1);
+        summary_add(&s, 0, 1);
+        summary_add(&s, us, 9);
+        summary_add(&s, UINT64_MAX / 4, 1);
         double found = summary_quantile(&s, 0.5);
         assert_true(found >= (double)us * 0.93 && found <= (double)us * 1.07);
     }
@@ -33,6 +35,20 @@ static void what_is_longer_than_all_is_still_counted(void **state) {
     summary_add(&s, UINT64_MAX / 4, 1);
     assert_true(summary_quantile(&s, 0.5) > 60e6);
     assert_int_equal(s.all.max, UINT64_MAX / 4);
+}
+
+/* The middle of the count that has 147 is 139, and that of 9000 is more. */
+static void shares_are_between_the_least_and_the_most(void **state) {
+    (void)state;
+    struct summary s = {0};
+    summary_add(&s, 147, 1);
+    assert_true(summary_quantile(&s, 0.5) == 147);
+    summary_add(&s, 160, 1);
+    assert_true(summary_quantile(&s, 1) <= 160);
+    summary_add(&s, 8200, 1);
+    assert_true(summary_quantile(&s, 1) == 8200);
+    s.all = (struct tally){0}; /* as by srst */
+    assert_true(summary_quantile(&s, 1) > 8200);
 }
 
 static void shares_are_shares(void **state) {
@@ -125,6 +141,7 @@ int main(void) {
         cmocka_unit_test(nothing_is_known_of_nothing),
         cmocka_unit_test(a_time_is_near_itself),
         cmocka_unit_test(what_is_longer_than_all_is_still_counted),
+        cmocka_unit_test(shares_are_between_the_least_and_the_most),
         cmocka_unit_test(shares_are_shares),
         cmocka_unit_test(two_periods_and_they_are_forgotten),
         cmocka_unit_test(a_bound_belongs_to_its_bucket),
