@@ -187,4 +187,37 @@ def replaced_key(directory):
     ensemble.stop()
 
 
-main([figures_of_replication, other_timeouts, replaced_key])
+def the_same_leader(directory):
+    """A follower that stood still has lost its leader and found it again: that is no other leader."""
+    ensemble = Ensemble(directory, options=ALL_WORDS).start()
+
+    def stand_still():
+        follower = ensemble.followers()[0]
+        view, before = follower.follows(), figures(follower)["raft_leader_changes"]
+        follower.send(signal.SIGSTOP)
+        time.sleep(2)
+        follower.send(signal.SIGCONT)
+        eventually(lambda: figures(follower)["raft_leader"] != "0" and follower.follows()[1], "it follows")
+        assert view != follower.follows() or before == figures(follower)["raft_leader_changes"]
+
+    without_election(ensemble, stand_still, "a leader was replaced")
+    ensemble.stop()
+
+
+def held_without_leader(directory):
+    """A client that comes while there is no leader is held for a moment; that it had to go is counted."""
+    ensemble = Ensemble(directory, options=ALL_WORDS).start()
+    last, *others = ensemble.followers() + [ensemble.leader()]
+    for member in others:
+        member.kill()
+    eventually(lambda: word(last, b"isro") == "null", "it serves nothing")
+    before = int(figures(last)["refused_leaderless"])
+    try:
+        raise AssertionError(raw.Client(last.address))
+    except raw.Lost:
+        pass
+    assert int(figures(last)["refused_leaderless"]) == before + 1
+    ensemble.stop()
+
+
+main([figures_of_replication, other_timeouts, replaced_key, the_same_leader, held_without_leader])

@@ -261,7 +261,9 @@ static double proposal_size(const struct server *s, uint64_t size) {
     F(synced_observers, GAUGE,                                                                     \
       "Of a leader: members without a vote that get entries as they come, and respond",            \
       members_of(s, OBSERVERS))                                                                    \
-    F(pending_syncs, GAUGE, "Of a leader: linearizable reads that wait for a quorum",              \
+    F(pending_syncs, GAUGE,                                                                        \
+      "Of a leader: requests for a read index that wait for a quorum; several reads may share "    \
+      "one",                                                                                       \
       (double)ensemble_reads_pending(s->ensemble))                                                 \
     F(last_proposal_size, GAUGE, "Of a leader: bytes of the last entry",                           \
       proposal_size(s, ensemble_statistics(s->ensemble)->proposal_sizes.last))                     \

@@ -87,8 +87,15 @@ static void word_ruok(struct connection *c, struct bytes *out) {
     report_print(out, "imok");
 }
 
+/* Without a leader nothing is served, unless that is read-only; ZooKeeper calls that null. */
 static void word_isro(struct connection *c, struct bytes *out) {
-    report_print(out, ensemble_is_leaderless(c->server->ensemble) ? "ro" : "rw");
+    const struct server *s = c->server;
+    bool leaderless = ensemble_is_leaderless(s->ensemble);
+    bool serves = !leaderless && strcmp(report_mode(s), "looking") != 0;
+    report_print(out, "%s",
+                 serves                                     ? "rw"
+                 : leaderless && s->settings.read_only_mode ? "ro"
+                                                            : "null");
 }
 
 void word_print_connection(const struct connection *c, bool brief, struct bytes *out) {

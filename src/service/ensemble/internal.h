@@ -133,6 +133,7 @@ struct timings { /* see report.c */
     struct ensemble_election election[ENSEMBLE_ELECTIONS_KEPT]; /* a ring too */
     uint64_t elections;                                         /* that were ever put there */
     uint64_t stood_term; /* the last term in which this server stood for election */
+    uint64_t led_term;   /* ... and of which it has known the leader */
     uint8_t transferee;  /* whom it hands leadership to; 0: nobody */
 };
 

@@ -29,7 +29,9 @@ void report_leader(struct ensemble *e) {
     if (e->standalone) return;
     t->election[t->elections++ % ENSEMBLE_ELECTIONS_KEPT] =
         (struct ensemble_election){e->clock->now_ms, e->raft.term, e->raft.leader};
-    if (!e->raft.leader) return;
+    /* A term has one leader: one that was lost and is found again is no other. */
+    if (!e->raft.leader || t->led_term == e->raft.term) return;
+    t->led_term = e->raft.term;
     e->statistics.leader_changes++;
     e->statistics.elections_won += ensemble_leads(e);
 }

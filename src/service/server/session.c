@@ -196,10 +196,12 @@ static void read_only(struct connection *c, const struct zk_connect_request *r,
 }
 
 void sessions_without_leader(struct server *s) {
-    for (uint32_t i = 1; i <= s->connections.slots; i++)
-        if (s->connections.at[i] && s->connections.at[i]->state != CONNECTION_NEW &&
-            !s->connections.at[i]->read_only)
-            connection_end(s->connections.at[i]);
+    for (uint32_t i = 1; i <= s->connections.slots; i++) {
+        struct connection *c = s->connections.at[i];
+        if (!c || c->state == CONNECTION_NEW || c->read_only) continue;
+        s->statistics.refused[REFUSED_leaderless] += c->state == CONNECTION_CONNECTING;
+        connection_end(c);
+    }
 }
 
 /* What the leader acknowledges of the report says that it is reached again, before the first
