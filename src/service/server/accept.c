@@ -18,17 +18,40 @@ static bool begin_tls(struct connection *c) {
     return c->secure;
 }
 
+/* A part of a handshake may take longer than most requests, so it waits for its turn. */
+static void handshake_received(struct net_stream *stream, const unsigned char *bytes, size_t size) {
+    struct connection *c = (struct connection *)stream;
+    bytes_add(&c->in, bytes, size);
+    c->shakes_hands = true;
+    net_read(stream, false);
+    connection_process(c);
+}
+
+/* Whoever is new has its turn after those that wait. */
+void connection_shake_hands(struct connection *c) {
+    size_t *steps = &c->server->steps.handshakes;
+    struct bytes received = c->in;
+    if (!c->server->connections.resuming || !*steps) {
+        connection_wait(c);
+        return;
+    }
+    --*steps;
+    c->in = (struct bytes){0};
+    c->shakes_hands = false;
+    net_read(&c->stream, true);
+    if (c->stream.tls || begin_tls(c))
+        tls_receive(&c->stream, received.at, received.used);
+    else
+        connection_end(c);
+    bytes_close(&received);
+}
+
 /* The first bytes at a port for both plain connections and TLS. */
 static void first_bytes_received(struct net_stream *stream, const unsigned char *bytes,
                                  size_t size) {
-    struct connection *c = (struct connection *)stream;
     stream->on_bytes = bytes_received;
-    if (bytes[0] != TLS_FIRST_BYTE)
-        bytes_received(stream, bytes, size);
-    else if (begin_tls(c))
-        tls_receive(stream, bytes, size);
-    else
-        connection_end(c);
+    if (bytes[0] == TLS_FIRST_BYTE) stream->on_handshake = handshake_received;
+    (stream->on_handshake ? handshake_received : bytes_received)(stream, bytes, size);
 }
 
 /* Failures are logged once in a second, however many there are. */
@@ -46,6 +69,7 @@ static void tls_failed(struct connection *c, const char *why) {
 static void secured(struct net_stream *stream, const char *failure) {
     struct connection *c = (struct connection *)stream;
     struct bytes subject = {0};
+    stream->on_handshake = NULL;
     if (failure)
         tls_failed(c, failure);
     else if (tls_subject(stream, &subject))
@@ -202,6 +226,7 @@ static void accept_one(struct net_listener *listener, bool with_tls) {
     cv_assert(c);
     c->server = s;
     c->stream.on_bytes = s->settings.same_port && !with_tls ? first_bytes_received : bytes_received;
+    c->stream.on_handshake = with_tls ? handshake_received : NULL;
     c->stream.on_secured = secured;
     c->stream.on_drained = drained;
     c->stream.on_end = stream_ended;
@@ -210,7 +235,6 @@ static void accept_one(struct net_listener *listener, bool with_tls) {
     int error = net_accept(listener, &c->stream);
     read_address(c);
     enum refusal refusal = error ? REFUSED_descriptors : judge(s, c);
-    if (refusal == REFUSAL_KINDS && with_tls && !begin_tls(c)) refusal = REFUSED_tls;
     if (refusal < REFUSAL_KINDS) {
         s->statistics.refused[refusal]++;
         logger_debug("a connection was refused", LOGGER_STRING("address", c->address),

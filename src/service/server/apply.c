@@ -3,7 +3,10 @@
 
 /* ---- Watchers ---- */
 
-enum { STEP_BYTES = 1024 }; /* of a long path */
+enum {
+    STEP_BYTES = 1024, /* of a long path */
+    TOLD_MAX = 1 << 19 /* notifications of an entry: all others wait until they are there */
+};
 
 struct notification {
     struct server *server;
@@ -16,7 +19,12 @@ static void notify(void *context, uint32_t number, int32_t type, struct zk_text 
     struct server *s = n->server;
     struct connection *c = s->connections.at[number];
     n->steps += 1 + (size_t)path.size / STEP_BYTES;
-    if (!c) return; /* it has ended */
+    if (!c || c->misses_events) return; /* it has ended, or is about to */
+    if (s->applying.told >= TOLD_MAX) {
+        connection_miss_events(c);
+        return;
+    }
+    s->applying.told++;
     struct zk_clients identities = connection_identities(c);
     bool about_parent = type == ZK_NODE_CHILDREN_CHANGED;
     uint32_t acl = about_parent ? n->event->parent_acl : n->event->acl;

@@ -146,14 +146,18 @@ static void bound_answers(struct connection *c) {
     connections_bound_unsent(c->server);
 }
 
-/* A client that takes nothing is not kept in the server's memory: it reconnects, and learns then
- * what has changed. */
+/* It is ended, reconnects, and learns then what has changed. */
+void connection_miss_events(struct connection *c) {
+    c->misses_events = true;
+    connection_dirty(c);
+}
+
+/* A client that takes nothing is not kept in the server's memory. */
 void connection_notify(struct connection *c, int32_t type, struct zk_text path) {
     struct statistics *statistics = &c->server->statistics;
     size_t before = c->stream.out.used;
     if (c->misses_events || takes_too_little(c)) {
-        c->misses_events = true; /* so it is ended */
-        connection_dirty(c);
+        connection_miss_events(c);
         return;
     }
     zk_notify(&c->stream.out, &(struct zk_watcher_event){type, ZK_SYNC_CONNECTED, path});
@@ -463,6 +467,10 @@ static bool answer_passed(struct connection *c) {
 }
 
 static void process(struct connection *c) {
+    if (c->shakes_hands) {
+        connection_shake_hands(c);
+        return;
+    }
     if (c->passed && !answer_passed(c)) {
         time_reads(c);
         return;
@@ -540,7 +548,8 @@ void connections_resume(struct server *s) {
         if (all->at[i] && all->at[i]->delays_entries) resume(all->at[i]);
     for (uint32_t i = 0; i < slots; i++) {
         struct connection *c = all->at[(all->resumed + i) % slots + 1];
-        if (served == i && s->steps.resume && !ensemble_is_full(s->ensemble)) served++;
+        bool is_over = !s->steps.resume || !s->steps.handshakes || ensemble_is_full(s->ensemble);
+        if (served == i && !is_over) served++;
         if (c && c->waits) resume(c);
     }
     if (slots) all->resumed = (all->resumed + (served < slots ? served : 1)) % slots;

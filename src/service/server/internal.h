@@ -73,10 +73,11 @@ void credentials_reload(struct server *server); /* reads all again */
 
 void connection_accept(struct net_listener *listener);
 void connection_accept_tls(struct net_listener *listener);
-void connection_end(struct connection *connection); /* now */
-void connections_end(struct server *server);        /* all */
-void connections_forget(struct server *server);     /* watches of some that have ended */
-void connections_check(struct server *server);      /* now and then: ends those that time out */
+void connection_end(struct connection *connection);         /* now */
+void connection_shake_hands(struct connection *connection); /* with what it has sent */
+void connections_end(struct server *server);                /* all */
+void connections_forget(struct server *server);             /* watches of some that have ended */
+void connections_check(struct server *server); /* now and then: ends those that time out */
 void connections_claim_descriptors(struct server *server);
 void connections_close(struct connections *connections); /* frees the memory */
 
@@ -97,6 +98,7 @@ bool connection_is_deaf(struct connection *connection);
 void connections_bound_unsent(struct server *server);
 void connection_count_unsent(struct connection *connection, size_t unsent);
 void connection_notify(struct connection *connection, int32_t type, struct zk_text path);
+void connection_miss_events(struct connection *connection);
 void connections_flush(struct server *server);
 void connections_resume(struct server *server); /* after backpressure */
 /* Serves the reads whose read index is reached. */

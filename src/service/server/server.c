@@ -22,7 +22,7 @@ static void renew_steps(struct server *s) {
     size_t each = (size_t)s->settings.loop_steps;
     const struct steps *left = &s->steps;
     bool all = left->apply && left->read && left->reading && left->send && left->forget &&
-               left->ask && left->resume && left->watch && left->rewatch;
+               left->ask && left->resume && left->watch && left->rewatch && left->handshakes;
     s->statistics.full_iterations += !all;
     s->steps = steps_of(each);
 }

@@ -59,6 +59,7 @@ struct connection {
     bool passed;         /* a write is answered, and reads after it that were passed over are not */
     bool delays_entries; /* ... and there is another write of it after them */
     uint32_t passed_over; /* reads, since its last write */
+    bool shakes_hands;    /* what has arrived is a part of the handshake of TLS */
     bool waits;           /* for a later loop iteration, or its turn in this one */
     size_t turn;          /* steps that are left of its turn */
     bool awaits_reading;  /* another connection's read takes several iterations, as its own will */
@@ -154,6 +155,7 @@ struct applying {
     int32_t err;
     uint32_t slot;   /* of a session that it may end */
     size_t notified; /* events */
+    size_t told;     /* notifications of them, of all watchers together */
     bool notifying;  /* of what was applied last, not all watchers know */
 };
 
@@ -163,9 +165,11 @@ struct steps {
     size_t apply, read, reading, send, forget;
     size_t ask, resume;    /* requests of those that have just asked; that had to wait */
     size_t watch, rewatch; /* watches restored by the same */
+    size_t handshakes;     /* of TLS, with their signatures */
 };
 static inline struct steps steps_of(size_t each) {
-    return (struct steps){each, each, each, each, each, each, each, each, each};
+    enum { HANDSHAKES = 8 };
+    return (struct steps){each, each, each, each, each, each, each, each, each, HANDSHAKES};
 }
 
 /* ---- Sessions ---- */

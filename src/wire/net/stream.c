@@ -159,7 +159,9 @@ static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer) {
 
 static void bytes_received(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buffer) {
     struct net_stream *stream = (struct net_stream *)tcp;
-    if (size > 0 && stream->tls)
+    if (size > 0 && stream->on_handshake)
+        stream->on_handshake(stream, (const unsigned char *)buffer->base, (size_t)size);
+    else if (size > 0 && stream->tls)
         tls_receive(stream, (const unsigned char *)buffer->base, (size_t)size);
     else if (size > 0)
         stream->on_bytes(stream, (const unsigned char *)buffer->base, (size_t)size);

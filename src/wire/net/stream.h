@@ -28,6 +28,8 @@ struct net_stream {
     void (*on_bytes)(struct net_stream *stream, const unsigned char *bytes, size_t size);
     /* With TLS, before the first byte.  NULL: secured; otherwise why not, and on_end is next. */
     void (*on_secured)(struct net_stream *stream, const char *failure);
+    /* Unless NULL, it gets all that arrives, and passes it on to tls_receive when it likes. */
+    void (*on_handshake)(struct net_stream *stream, const unsigned char *bytes, size_t size);
     void (*on_drained)(struct net_stream *stream); /* what could not be sent at once has been */
     void (*on_end)(struct net_stream *stream); /* the other end has closed, or all is sent: close */
     void (*on_closed)(struct net_stream *stream); /* the last callback: free its memory */
