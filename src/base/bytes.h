@@ -29,6 +29,11 @@ static inline void bytes_add(struct bytes *bytes, const void *from, size_t size)
     if (size) memcpy(bytes_extend(bytes, size), from, size);
 }
 
+/* Gives back memory, if much of it is not used. */
+static inline void bytes_shrink(struct bytes *bytes) {
+    bytes->at = shrunk(bytes->at, &bytes->room, bytes->used, 1);
+}
+
 static inline void bytes_close(struct bytes *bytes) {
     free(bytes->at);
     *bytes = (struct bytes){0};

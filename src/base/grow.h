@@ -18,4 +18,15 @@ static inline void *grown(void *array, size_t *room, size_t needed, size_t item)
     return array;
 }
 
+/* The array, reallocated if it has room for more than four times as many items as are used. */
+static inline void *shrunk(void *array, size_t *room, size_t used, size_t item) {
+    enum { LEAST = 64 };
+    size_t wanted = used < LEAST ? LEAST : used * 2;
+    if (*room / 2 <= wanted) return array;
+    array = realloc(array, wanted * item);
+    cv_assert(array);
+    *room = wanted;
+    return array;
+}
+
 #endif

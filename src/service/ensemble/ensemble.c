@@ -11,8 +11,6 @@
 enum {
     ELECTION_JITTER_PERCENT = 30,  /* at most; without a leader the maximum grows ... */
     ELECTION_JITTER_TIMES_MAX = 8, /* ... to so many times that */
-    UNAPPLIED_MAX = 64 << 20,      /* bytes that a leader appends before some are applied */
-    OUTBOX_MAX = 16 << 20,         /* bytes */
 };
 
 bool ensemble_leads(const struct ensemble *e) { return e->raft.role == RAFT_LEADER; }
@@ -235,10 +233,6 @@ bool ensemble_take_proposal(struct ensemble *e, const struct tree_entry *entry,
 
 size_t ensemble_pending(const struct ensemble *e) { return e->outbox.entries.count; }
 
-bool ensemble_is_full(const struct ensemble *e) {
-    return window_bytes(&e->outbox.entries) > OUTBOX_MAX;
-}
-
 /* The leader's clock counts, so that times do not depend on the server that a client is connected
  * to. */
 bool ensemble_append(struct ensemble *e, const unsigned char *bytes, size_t size) {
@@ -254,11 +248,6 @@ bool ensemble_append(struct ensemble *e, const unsigned char *bytes, size_t size
     bytes_close(&judged);
     report_appended(e, size);
     return true;
-}
-
-bool ensemble_can_append(const struct ensemble *e) {
-    return ensemble_leads(e) && !e->raft.transferee &&
-           window_span(&e->log, e->applied_index + 1, e->raft.last_index) <= UNAPPLIED_MAX;
 }
 
 /* ---- Applying ---- */
@@ -283,10 +272,10 @@ static void drop_entries(struct ensemble *e, uint64_t index) {
 static void compact(struct ensemble *e) {
     uint64_t max =
         e->applied_index < e->raft.durable_index ? e->applied_index : e->raft.durable_index;
-    size_t kept = (size_t)e->settings->kept_bytes;
-    if (catch_up_is_active(e)) kept *= 4; /* for the member that needs more than these */
+    size_t kept = room_for_kept(e);
     if (ensemble_is_standalone(e) && max > e->log.after) drop_entries(e, max);
     while (window_bytes(&e->log) > kept && e->log.after < max) drop_entries(e, e->log.after + 1);
+    room_shrink(e);
 }
 
 /* False: not yet, or not all of it. */
@@ -505,6 +494,7 @@ struct ensemble *ensemble_open(const struct ensemble_config *config, int *status
     e->tree = config->tree;
     e->owner = config->owner;
     e->callbacks = config->callbacks;
+    e->memory_max = config->memory_max;
     e->standalone = !e->settings->members.count;
     e->disk.data_directory = e->disk.log_directory = -1;
     e->disk.log.file = e->disk.log.mark_file = -1;

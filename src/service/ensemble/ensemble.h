@@ -84,6 +84,7 @@ struct ensemble_config {
     struct tree *tree;   /* empty; it is filled from the files */
     void *owner;
     const struct ensemble_callbacks *callbacks;
+    size_t memory_max; /* bytes, at first; see ensemble_limit_memory */
 };
 
 /* ---- Start and end ---- */
@@ -120,6 +121,11 @@ bool ensemble_take_proposal(struct ensemble *ensemble, const struct tree_entry *
 size_t ensemble_pending(const struct ensemble *ensemble); /* proposed and not applied */
 /* Backpressure: whether the outbox has no room for more. */
 bool ensemble_is_full(const struct ensemble *ensemble);
+
+/* How much memory entries may take, apart from a single one that is larger: those that wait, and
+ * those that are kept for members that lag.  What a leader sends must be taken all the same. */
+void ensemble_limit_memory(struct ensemble *ensemble, size_t bytes);
+size_t ensemble_memory(const struct ensemble *ensemble); /* that they take */
 
 /* ---- The end of a loop iteration ---- */
 

@@ -158,6 +158,7 @@ struct ensemble {
     struct disk disk;
     struct snapshotting snapshotting;
 
+    size_t memory_max; /* bytes; see ensemble_limit_memory */
     struct outbox outbox;
     uint64_t incarnation;                        /* of this process: see struct tree_proposer */
     uint64_t forwarded_sequence, forwarded_term; /* the leader of that term has it up to here */
@@ -215,7 +216,12 @@ void ensemble_reopen(struct ensemble *ensemble);
 void ensemble_note_leader(struct ensemble *ensemble);
 /* Appends what a server has proposed; false: this server does not lead, or is handing over. */
 bool ensemble_append(struct ensemble *ensemble, const unsigned char *bytes, size_t size);
+
+/* ---- room.c ---- */
+
 bool ensemble_can_append(const struct ensemble *ensemble); /* backpressure */
+size_t room_for_kept(const struct ensemble *ensemble);     /* bytes of applied entries */
+void room_shrink(struct ensemble *ensemble); /* gives back what was needed once, and is too much */
 
 /* ---- outbox.c ---- */
 

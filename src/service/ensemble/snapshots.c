@@ -87,7 +87,7 @@ static void set_damaged_aside(struct ensemble *e, const struct start *start) {
 static void keep_batch(void *context, const struct raft_batch *batch) {
     struct ensemble *e = context;
     struct raft_entry entry;
-    size_t kept = (size_t)e->settings->kept_bytes;
+    size_t kept = room_for_kept(e);
     bool appended = window_append(&e->log, batch);
     cv_assert(appended);
     while (window_bytes(&e->log) > kept && e->log.after < batch->commit_index) {

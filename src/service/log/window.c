@@ -123,6 +123,12 @@ void window_trim(struct window *w, uint64_t index) {
     compact(w);
 }
 
+void window_shrink(struct window *w, size_t max) {
+    if (w->bytes.room > max) bytes_shrink(&w->bytes);
+    if (w->slot_room * sizeof *w->slot > max)
+        w->slot = shrunk(w->slot, &w->slot_room, w->trimmed_slots + w->count + 1, sizeof *w->slot);
+}
+
 /* ---- Reading ---- */
 
 static struct window_slot *slot_of(const struct window *w, uint64_t index) {

@@ -36,6 +36,11 @@ static inline size_t window_bytes(const struct window *w) {
     return w->bytes.used - w->trimmed_bytes;
 }
 
+/* Of its buffers, as far as they are filled. */
+static inline size_t window_memory(const struct window *w) {
+    return w->bytes.used + (w->trimmed_slots + w->count) * sizeof *w->slot;
+}
+
 /* ---- Changing: pointers into the window become invalid ---- */
 
 /* Appends a batch, which continues the window or replaces its end; a batch without entries only
@@ -47,6 +52,8 @@ unsigned char *window_room(struct window *w, size_t max_size);
 uint64_t window_add(struct window *w, uint64_t term, enum raft_kind kind, size_t size);
 /* Removes the entries up to an index. */
 void window_trim(struct window *w, uint64_t index);
+/* Gives back memory, if it has more than so many bytes and uses few of them. */
+void window_shrink(struct window *w, size_t max);
 
 /* ---- Reading entries of the window ---- */
 

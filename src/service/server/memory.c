@@ -29,16 +29,22 @@ static bool is_within(const struct server *s, uint64_t bytes, unsigned parts) {
 
 static uint64_t least_of(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* Parts of requests, and answers that nobody takes, are there for a time.  They have what the rest
- * leaves, a half each, or next to nothing. */
+/* Bytes that are there for a time: parts of requests, answers that nobody takes, and entries. */
+static uint64_t passing(const struct server *s) {
+    return s->connections.received + s->connections.unsent +
+           (s->ensemble ? ensemble_memory(s->ensemble) : 0);
+}
+
+/* They have what the rest leaves, a third each, or next to nothing. */
 static void divide_the_rest(struct server *s) {
     uint64_t limit = s->memory.limit, all = limit / PARTS * WITH_ANSWERS;
-    uint64_t passing = s->connections.received + s->connections.unsent;
-    uint64_t lasting = s->memory.resident > passing ? s->memory.resident - passing : 0;
-    uint64_t half = lasting < all ? (all - lasting) / 2 : 0;
-    if (half < limit / PARTS) half = limit / PARTS;
-    s->connections.received_max = (size_t)least_of(half, limit / 4);
-    s->connections.unsent_max = (size_t)least_of(half, unsent_max(limit));
+    uint64_t lasting = s->memory.resident > passing(s) ? s->memory.resident - passing(s) : 0;
+    uint64_t third = lasting < all ? (all - lasting) / 3 : 0;
+    if (third < limit / PARTS) third = limit / PARTS;
+    s->connections.received_max = (size_t)least_of(third, limit / 4);
+    s->connections.unsent_max = (size_t)least_of(third, unsent_max(limit));
+    s->memory.entries_max = (size_t)third;
+    if (s->ensemble) ensemble_limit_memory(s->ensemble, s->memory.entries_max);
 }
 
 void memory_open(struct server *s) {
@@ -46,7 +52,7 @@ void memory_open(struct server *s) {
         memory_limit(s->settings.memory_mib_max, "/proc/self/cgroup", "/sys/fs/cgroup");
     s->connections.unsent_max = unsent_max(s->memory.limit);
     s->memory.watches_max = watches_max(s->memory.limit);
-    s->connections.received_max = SIZE_MAX;
+    s->connections.received_max = s->memory.entries_max = SIZE_MAX;
     if (s->memory.limit)
         logger_info("memory is limited: with less than a tenth of it left, requests that need more "
                     "are refused",
@@ -75,8 +81,8 @@ static uint64_t weight_of(const struct server *s) {
     enum { AROUND_A_TEXT = 32, INDEX = 16, TLS_SESSION = 48 << 10 };
     return (uint64_t)s->tree.bytes +
            (uint64_t)s->tree.nodes * (sizeof(struct node) + AROUND_A_TEXT + INDEX) +
-           watches_weight(&s->watches) + s->connections.received + s->connections.unsent +
-           s->reading.reply.used + (uint64_t)s->connections.count * sizeof(struct connection) +
+           watches_weight(&s->watches) + passing(s) + s->reading.reply.used +
+           (uint64_t)s->connections.count * sizeof(struct connection) +
            (uint64_t)s->connections.secure * TLS_SESSION;
 }
 
@@ -161,6 +167,5 @@ bool memory_allows_answer(struct server *s, size_t size) {
 /* Each connection takes some, and it may be the last: those that are there go on.  What they leave
  * here for a time keeps nobody out: there are limits for that. */
 bool memory_allows_connection(struct server *s) {
-    uint64_t passing = s->connections.received + s->connections.unsent;
-    return !memory_is_short(s) || s->memory.used <= s->memory.limit / 20 * 19 + passing;
+    return !memory_is_short(s) || s->memory.used <= s->memory.limit / 20 * 19 + passing(s);
 }

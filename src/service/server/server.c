@@ -359,7 +359,8 @@ static int open_ensemble(struct server *s) {
                                      .busy = &s->work,
                                      .tree = &s->tree,
                                      .owner = s,
-                                     .callbacks = &callbacks};
+                                     .callbacks = &callbacks,
+                                     .memory_max = s->memory.entries_max};
     int status;
     s->ensemble = ensemble_open(&config, &status);
     return status;

@@ -300,6 +300,7 @@ struct server {
     struct {
         uint64_t limit;        /* bytes; 0: none */
         uint64_t watches_max;  /* bytes */
+        size_t entries_max;    /* bytes */
         uint64_t used, weight; /* when it was measured last: of the process, and of what it keeps */
         uint64_t reusable, reusable_weight; /* what was freed, when that was counted last */
         uint64_t resident;                  /* with what was freed, and with copies */
