@@ -195,11 +195,11 @@ start_both() {
 }
 
 was_silent() { [ "$1" -eq 0 ] || { cat "$WORK/silence"; return "$1"; }; } # STATUS
-one() { bounded "$python" tests/wire/tls.py "$AT" "$tls" "$both" "$mine" "$1"; }
+one() { bounded "$python" tests/wire/tls.py "$AT" "$tls" "$both" "$mine" "$server_pid" "$1"; }
 
 clients() {
     local name before begun silence
-    start_server --set listen.http=off --set 4lw.commands.whitelist=ruok --tls-listen 127.0.0.1:0 \
+    start_server --set listen.http=off --set 4lw.commands.whitelist=ruok,mntr --tls-listen 127.0.0.1:0 \
         --tls-cert "$mine/localhost.pem" --tls-key "$mine/localhost.key" --tls-ca "$mine/ca.pem"
     tls=$(sed -n 's/.*, \([0-9.:]*\) (TLS);.*/\1/p' "$WORK/server.out")
     start_both

@@ -29,6 +29,7 @@ BOUND = 2  # seconds of the server's work for one request of the ordinary client
 BOUNDS = {"watches_restored": 0.5}  # ... and where it takes that long only if all is done in one go
 ROUNDS_MIN = 10
 FRAME_MAX = 1048575
+TOLD_MAX = 40 << 20  # bytes, for one entry; without a bound it would be ten times that
 GROWTH_MAX = 400 << 20  # bytes of memory; what the attacks ask for is a multiple of it
 
 
@@ -493,6 +494,42 @@ def missed_and_not_read(address):
     assert client.events == len(paths), client.events
 
 
+def told_of_much(address):
+    """One transaction has very many changes to tell very many watchers of: those that it would tell of too many are
+    disconnected instead, and look for themselves when they are back."""
+    client = raw.Client(address)
+    path = f"/told{os.getpid()}"
+    watchers = [raw.Client(address) for _ in range(300)]
+    assert client.create(path) == 0
+    for watcher in watchers:
+        assert watcher.call(ADD_WATCH, raw.text(path) + struct.pack(">i", 1))[0] == 0
+    changes = [(raw.SET, raw.set_record(path, b""))] * 30000
+    client.send(raw.MULTI, raw.multi_record(changes))
+    told = 0
+    left = [watcher.socket for watcher in watchers]
+    while left:
+        readable, _, _ = select.select(left, [], [], TIMEOUT_S)
+        if not readable:
+            raise Late(f"{len(left)} watchers are still connected")
+        for connection in readable:
+            received = received_now(connection)
+            told += len(received)
+            assert told < TOLD_MAX, f"watchers are told {told} bytes"
+            if not received:
+                left.remove(connection)
+    assert client.receive()[1] == 0
+    after = raw.Client(address)
+    assert after.get(path)[1] == len(changes)
+
+
+def received_now(connection):
+    """Empty: it is closed."""
+    try:
+        return connection.recv(1 << 20)
+    except ConnectionError:
+        return b""
+
+
 def work_of(pid):
     """Seconds of processor time."""
     with open(f"/proc/{pid}/stat") as stat:
@@ -508,7 +545,7 @@ def memory_of(pid):
 ATTACKS = [byte_by_byte, never_reads, asks_for_much, too_long, large_handshake, lengths_inside, short_frames, long_paths,
            garbage, half_open, flood, idle_crowd, identities_multiplied, checked_again_and_again,
            counted_again_and_again, lists_without_end, deaf_watchers, watches_restored,
-           watches_between_writes, missed_and_not_read]
+           watches_between_writes, missed_and_not_read, told_of_much]
 
 
 def main():

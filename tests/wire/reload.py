@@ -18,7 +18,7 @@ from tls import Site
 
 
 def main(address, folder, pid, log):
-    site = Site(None, address, None, folder)
+    site = Site(None, address, None, folder, pid)
 
     def shown():
         """The certificate that a new connection gets."""

@@ -1,12 +1,14 @@
 """Clients with TLS, good ones and bad ones.
 
     tls.py --list                           the names of its tests
-    tls.py PLAIN TLS BOTH CERTIFICATES NAME runs one; exit status 0 when it passed
+    tls.py PLAIN TLS BOTH CERTIFICATES PID NAME
+                                            runs one; exit status 0 when it passed
 
 PLAIN, TLS and BOTH are where a server takes clients: without TLS, with a certificate only, and either way with a
-certificate or without.  CERTIFICATES is a folder of NAME.pem and NAME.key.
+certificate or without.  CERTIFICATES is a folder of NAME.pem and NAME.key.  PID is the process at PLAIN and TLS.
 """
 import os
+import signal
 import socket
 import ssl
 import struct
@@ -27,8 +29,8 @@ OPEN = [(ALL, "world", "anyone")]
 
 
 class Site:
-    def __init__(self, plain, tls, both, certificates):
-        self.plain, self.tls, self.both, self.certificates = plain, tls, both, certificates
+    def __init__(self, plain, tls, both, certificates, process):
+        self.plain, self.tls, self.both, self.certificates, self.process = plain, tls, both, certificates, int(process)
 
     def context(self, who=None):
         """The TLS context of a client with that certificate, or none."""
@@ -306,11 +308,42 @@ def kazoo(site):
     zk.stop()
 
 
+def full_iterations(address):
+    """How often the server's loop has left work to its next iteration."""
+    connection = dial(address, TIMEOUT_S)
+    connection.sendall(b"mntr")
+    figures = b""
+    while more := connection.recv(1 << 16):
+        figures += more
+    return int(figures.split(b"zk_loop_full_iterations", 1)[1].split()[0])
+
+
+def many_hellos(site):
+    """Handshakes take turns: of many that begin at once, few are in one iteration of the loop."""
+    many, in_one = 40, 8
+    context = site.context("alice")
+    clients = [Records(site.tls, context) for _ in range(many)]
+    before = full_iterations(site.plain)
+    os.kill(site.process, signal.SIGSTOP)  # so that all have come when it looks
+    try:
+        for client in clients:
+            try:
+                client.tls.do_handshake()
+            except ssl.SSLWantReadError:
+                client.send(client.outgoing.read())
+    finally:
+        os.kill(site.process, signal.SIGCONT)
+    for client in clients:
+        client.shake_hands()
+    after = full_iterations(site.plain)
+    assert after - before >= many // in_one - 2, (before, after)
+
+
 TESTS = [
     who_it_is, names_as_java_writes_them, acl_by_certificate, large_values, pipelining, events, single_bytes,
     without_certificate, certificate_of_strangers, certificate_for_servers, certificate_out_of_date, each_proves_anew,
     old_versions, plain_to_tls, tls_to_plain, either_on_one_port, garbage, a_frame_too_large, gone_in_the_middle,
-    end_of_session, kazoo, silence,
+    end_of_session, kazoo, many_hellos, silence,
 ]  # fmt: skip
 
 if __name__ == "__main__":
@@ -319,4 +352,4 @@ if __name__ == "__main__":
     else:
         serves(sys.argv[1])
         with judged():
-            next(test for test in TESTS if test.__name__ == sys.argv[5])(Site(*sys.argv[1:5]))
+            next(test for test in TESTS if test.__name__ == sys.argv[6])(Site(*sys.argv[1:6]))
