@@ -4,6 +4,21 @@
 #include <openssl/evp.h>
 #include <openssl/sha.h>
 
+struct zk_clients connection_identities(const struct connection *c) {
+    return (struct zk_clients){c->identities.at, c->identities.used, c->identity_count};
+}
+
+bool connection_add_identity(struct connection *c, const char *scheme, struct zk_text id) {
+    struct zk_client known, added = {zk_text_of(scheme), id};
+    for (struct zk_clients left = connection_identities(c); zk_clients_next(&left, &known);)
+        if (zk_text_equal(known.scheme, added.scheme) && zk_text_equal(known.user, added.user))
+            return true;
+    if (c->identities.used + zk_size_client(&added) > CONNECTION_IDENTITIES_MAX) return false;
+    zk_write_client(&c->identities, &added);
+    c->identity_count++;
+    return true;
+}
+
 /* "user:" and the hash of "user:password": what ACLs of the scheme digest hold. */
 static bool digest_of(struct zk_text secret, struct bytes *digest) {
     unsigned char hash[SHA_DIGEST_LENGTH], *text;

@@ -88,10 +88,21 @@ void connection_receive(struct connection *connection, const unsigned char *byte
 void connection_process(struct connection *connection);
 /* The write at the front has been answered. */
 void connection_answered(struct connection *connection);
-void connection_dirty(struct connection *connection);
 void connection_count_received(struct connection *connection, size_t received);
 /* Whether it has reads that are to be answered before the next entry is applied. */
 void connection_count_delay(struct connection *connection, bool delays);
+void connections_resume(struct server *server); /* after backpressure */
+/* Serves the reads whose read index is reached. */
+void connections_serve_reads(struct server *server);
+
+/* ---- outgoing.c ---- */
+
+/* A frame to the client: begin, write the body, end.  With an error the body is taken back. */
+size_t reply_begin(struct connection *connection);
+void reply_end(struct connection *connection, size_t reply, int32_t xid, int64_t zxid, int32_t err);
+/* It has something to be sent at the end of the iteration. */
+void connection_dirty(struct connection *connection);
+void connections_flush(struct server *server);
 /* Whether it has much to take, and has long taken nothing of it. */
 bool connection_is_deaf(struct connection *connection);
 /* Ends some of those that take nothing, while too much waits for all together. */
@@ -99,17 +110,10 @@ void connections_bound_unsent(struct server *server);
 void connection_count_unsent(struct connection *connection, size_t unsent);
 void connection_notify(struct connection *connection, int32_t type, struct zk_text path);
 void connection_miss_events(struct connection *connection);
-void connections_flush(struct server *server);
-void connections_resume(struct server *server); /* after backpressure */
-/* Serves the reads whose read index is reached. */
-void connections_serve_reads(struct server *server);
-struct zk_clients connection_identities(const struct connection *connection);
-/* False: it has too many others. */
-bool connection_add_identity(struct connection *connection, const char *scheme, struct zk_text id);
-
-/* A frame to the client: begin, write the body, end.  With an error the body is taken back. */
-size_t reply_begin(struct connection *connection);
-void reply_end(struct connection *connection, size_t reply, int32_t xid, int64_t zxid, int32_t err);
+/* False: nothing may be answered yet, or ever. */
+bool connection_takes_answers(struct connection *connection);
+/* Sends those that have become too many at once. */
+void connection_bound_answers(struct connection *connection);
 
 /* ---- request.c ---- */
 
@@ -138,6 +142,9 @@ int32_t watching_restore(struct connection *connection, int32_t op, struct zk_in
 
 /* ---- identity.c ---- */
 
+struct zk_clients connection_identities(const struct connection *connection);
+/* False: it has too many others. */
+bool connection_add_identity(struct connection *connection, const char *scheme, struct zk_text id);
 /* Takes an auth packet; false when it proves nothing. */
 bool identity_prove(struct connection *connection, const struct zk_auth_request *request);
 
