@@ -358,7 +358,7 @@ COST_SOURCES := $(sort $(addprefix src/base/,assert.c arena.c table.c summary.c 
                 $(wildcard src/wire/zk/*.c src/service/tree/*.c src/service/settings/*.c) \
                 $(addprefix src/service/server/,accept.c apply.c connection.c cost.c crowd.c identity.c outgoing.c propose.c request.c session.c watching.c))
 COST_OBJECTS := $(COST_SOURCES:src/%.c=$(B)/cost/%.o)
-COST_WRAPS := malloc calloc realloc strdup free clock_gettime getrandom __sanitizer_cov_trace_pc
+COST_WRAPS := malloc calloc realloc strdup free clock_gettime getrandom request_answer __sanitizer_cov_trace_pc
 COST_LDFLAGS := -fno-lto $(addprefix -Wl$(comma)--wrap=,$(COST_WRAPS)) -lcrypto -lm
 COST_CFLAGS := $(LANGUAGE) -O1 -w -Isrc -Iinclude -DCONCLAVE_VERSION='"$(VERSION)"'
 

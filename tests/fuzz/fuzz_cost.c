@@ -141,6 +141,21 @@ static void check_burst(int32_t op, size_t size, const struct costs *before) {
             op, size, &worst.passing);
 }
 
+/* So it is looked at again, while others' entries are applied. */
+static void send_pings(struct client *c) {
+    static const unsigned char ping[] = {0, 0, 0, 8, 255, 255, 255, 254, 0, 0, 0, ZK_OP_PING};
+    enum { TIMES = 8 };
+    for (int i = 0; i < TIMES; i++) {
+        run_iteration();
+        struct connection *connection = connection_of(c);
+        if (!connection || connection->state == CONNECTION_ENDING) return;
+        paid += sizeof ping;
+        connection_receive(connection, ping, sizeof ping);
+    }
+}
+
+static struct bytes afterwards; /* a request of client 0, after those of a burst */
+
 static void deliver_to_all(struct client *first, unsigned count, int32_t op) {
     costs.peak = costs.live;
     costs.longest = costs.most_sent = 0;
@@ -153,8 +168,15 @@ static void deliver_to_all(struct client *first, unsigned count, int32_t op) {
         if (connection && connection->state != CONNECTION_ENDING)
             connection_receive(connection, frame.at, frame.used);
     }
+    struct connection *last = connection_of(&client[0]);
+    if (afterwards.used && last && last->state != CONNECTION_ENDING) {
+        paid += afterwards.used;
+        connection_receive(last, afterwards.at, afterwards.used);
+        send_pings(first);
+    }
     run_loop();
-    check_burst(op, count * frame.used, &before);
+    check_burst(op, count * frame.used + afterwards.used, &before);
+    afterwards.used = 0;
 }
 
 static void open_session(struct client *c, bool is_deaf) {
@@ -476,6 +498,18 @@ static void add_request(struct client *c, int32_t op, const union zk_request *r)
 }
 
 /* Many clients send many reads at the same time, after a write or between two. */
+/* It takes several loop iterations, and others have asked before. */
+static void write_multi_afterwards(void) {
+    enum { TIMES = 500 };
+    union zk_request write = {.set_data = {zk_text_of("/a"), {NULL, -1}, -1}};
+    if (!connection_of(&client[0])) open_session(&client[0], false);
+    size_t begin = begin_request(&client[0], ZK_OP_MULTI);
+    for (unsigned i = 0; i < TIMES; i++) zk_write_multi_op(&frame, ZK_OP_SET_DATA, &write);
+    zk_write_multi_end(&frame);
+    zk_frame_end(&frame, begin);
+    bytes_add(&afterwards, frame.at, frame.used);
+}
+
 static void take_burst(void) {
     union zk_request r, write = {.set_data = {zk_text_of("/a"), {NULL, -1}, -1}};
     unsigned kind = take(), count = 1 + take() % (CLIENTS_MAX - 1), reads = 1 + take() % 32;
@@ -487,6 +521,7 @@ static void take_burst(void) {
         request(first, ZK_OP_SET_DATA, &write);
     }
     int32_t op = take_read(&r);
+    if (kind & 32) write_multi_afterwards();
     write.set_data.version = INT32_MAX; /* it changes nothing */
     frame.used = 0;
     if (kind & 1) add_request(first, ZK_OP_SET_DATA, &write);

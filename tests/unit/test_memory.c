@@ -478,6 +478,9 @@ static void events_that_are_not_taken_are_bounded(void **state) {
         assert_in_range(server.connections.unsent, 0, MAX + PATH + 100);
     }
     for (int i = 0; i < 3; i++) assert_true(c[i]->misses_events);
+    size_t told = c[0]->stream.out.used;
+    reply_end(c[0], reply_begin(c[0]), 1, 7, ZK_OK); /* an answer would say that it has all */
+    assert_int_equal(c[0]->stream.out.used, told);
     for (int i = 0; i < 3; i++) c[i]->stream.sending.used = 1; /* the system takes nothing */
     connections_flush(&server);
     for (uint32_t i = 1; i <= 3; i++) assert_false(is_there(i));

@@ -26,10 +26,11 @@ from patience import TIMEOUT_S, Late, crashes, is_late, joined, judged
 
 SET_ACL, CHECK, AUTH, SET_WATCHES2, ADD_WATCH = 7, 13, 100, 105, 106
 BOUND = 2  # seconds of the server's work for one request of the ordinary client, ...
-BOUNDS = {"watches_restored": 0.5}  # ... and where it takes that long only if all is done in one go
+BOUNDS = {"watches_restored": 0.5, "entries_without_end": 0.3}  # ... and where it takes that long only if all is done in one go
 ROUNDS_MIN = 10
 FRAME_MAX = 1048575
 TOLD_MAX = 40 << 20  # bytes, for one entry; without a bound it would be ten times that
+UNREAD_MAX = 64 << 20  # bytes of requests, of one who takes no answers
 GROWTH_MAX = 400 << 20  # bytes of memory; what the attacks ask for is a multiple of it
 
 
@@ -50,6 +51,7 @@ class Measured(raw.Client):
         start = now = work_of(self.pid)
         while not select.select([self.socket], [], [], 0.005)[0]:
             now = work_of(self.pid)
+            assert now - start < 5 * BOUND, f"the server worked for {now - start:.1f} s, and there is no answer"
         self.waits[self.opcode].append(now - start)
         return super().receive()
 
@@ -400,6 +402,81 @@ def lists_without_end(address):
         hog.join()
 
 
+def pings_of_the_deaf(address):
+    """Who takes no answers is read from no longer, also when they are to reads that it has sent after a write."""
+    client = raw.Client(address)
+    path = f"/deaf{os.getpid()}"
+    assert client.create(path, b"x" * 1000000) == 0
+    client.send(raw.SET, raw.set_record("/", b""))
+    for _ in range(15):
+        client.send(raw.GET, raw.path_record(path))
+    pings = raw.buffer(struct.pack(">ii", -2, raw.PING)) * 5000
+    sent = 0
+    client.socket.setblocking(False)
+    while select.select([], [client.socket], [], 0.5)[1]:
+        sent += client.socket.send(pings)
+        assert sent < UNREAD_MAX, f"the server has read {sent} bytes"
+    client.drop()
+
+
+def entries_without_end(address):
+    """Transactions of very many operations, one after the other, all of which fail at their end."""
+    path = f"/entries{os.getpid()}"
+    checks = [(CHECK, raw.text("/") + struct.pack(">i", -1))] * 30000
+    record = raw.multi_record(checks + [(CHECK, raw.text(path) + struct.pack(">i", -1))])
+    frames = raw.buffer(struct.pack(">ii", 1, raw.MULTI) + record) * 150
+    clients = [raw.Client(address) for _ in range(2)]
+    senders = [threading.Thread(target=client.socket.sendall, args=(frames,), daemon=True) for client in clients]
+    for sender in senders:
+        sender.start()
+    for client in clients:
+        for _ in range(150):
+            assert client.receive()[:2] == (1, 0)  # the record has the error
+    for sender in senders:
+        joined(sender)
+
+
+def lists_between_writes(address):
+    """Somebody asks for a long list again and again, between writes of its own."""
+    client, victim = raw.Client(address), raw.Client(address)
+    path = f"/between{os.getpid()}"
+    assert client.create(path) == 0
+    for part in range(2):
+        nodes = [(raw.CREATE, create_record(f"{path}/{part}-{i}", raw.OPEN_ACL)) for i in range(6000)]
+        assert client.call(raw.MULTI, raw.multi_record(nodes))[0] == 0
+    one = (raw.buffer(struct.pack(">ii", 1, raw.SET) + raw.set_record("/", b"")) +
+           raw.buffer(struct.pack(">ii", 2, GET_CHILDREN) + raw.path_record(path)) * 15)
+    client.socket.sendall(one * 800)
+    victim.send(raw.SET, raw.set_record(path, b""))
+    while victim.socket not in (readable := select.select([client.socket, victim.socket], [], [], TIMEOUT_S)[0]):
+        if not readable:
+            raise Late("the lists end, and nothing else comes")
+        assert client.socket.recv(1 << 20), "who asks for lists is disconnected"
+    assert victim.receive()[1] == 0
+    client.drop()
+
+
+def reads_in_the_middle(address):
+    """Reads after a write are answered while somebody's transaction is applied in several iterations; it fails."""
+    client, other = raw.Client(address), raw.Client(address)
+    path = f"/middle{os.getpid()}"
+    reads = 20000
+    assert client.create(path, b"good") == 0
+    changes = [(raw.SET, raw.set_record(path, b"evil"))] * 15000
+    fails = raw.multi_record(changes + [(CHECK, raw.text(path + "-") + struct.pack(">i", -1))])
+    burst = (raw.buffer(struct.pack(">ii", 1, raw.SET) + raw.set_record("/", b"")) +
+             raw.buffer(struct.pack(">ii", 2, raw.GET) + raw.path_record(path)) * reads)
+    for _ in range(10):
+        client.socket.sendall(burst)
+        other.send(raw.MULTI, fails)
+        left = reads
+        while left:
+            client.send(raw.PING)  # so that it is looked at again
+            for xid, _, record in [client.receive() for _ in range(20)]:
+                left -= xid == 2
+                assert xid != 2 or record[4:8] == b"good", record
+
+
 GET_CHILDREN = 8
 
 
@@ -544,7 +621,8 @@ def memory_of(pid):
 
 ATTACKS = [byte_by_byte, never_reads, asks_for_much, too_long, large_handshake, lengths_inside, short_frames, long_paths,
            garbage, half_open, flood, idle_crowd, identities_multiplied, checked_again_and_again,
-           counted_again_and_again, lists_without_end, deaf_watchers, watches_restored,
+           counted_again_and_again, lists_without_end, pings_of_the_deaf, entries_without_end,
+           lists_between_writes, reads_in_the_middle, deaf_watchers, watches_restored,
            watches_between_writes, missed_and_not_read, told_of_much]
 
 

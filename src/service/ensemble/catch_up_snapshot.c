@@ -59,13 +59,14 @@ static void begin_verifying(struct ensemble *e, const struct snapshots *found) {
 
 /* ---- Sending ---- */
 
-/* Opens the newest snapshot, if entries in memory continue it; else a new one is taken. */
-static bool open_snapshot(struct ensemble *e, struct from_snapshot *to) {
+/* Opens the newest snapshot, which the log on disk continues; if the member has that much, a new
+ * one is taken. */
+static bool open_snapshot(struct ensemble *e, uint8_t id, struct from_snapshot *to) {
     struct catch_up *c = e->catch_up;
     struct snapshots found;
     if (c->verify) return false;
     if (snapshots_list(&found, e->disk.data_directory, e->settings->data_dir) != 0 ||
-        !found.count || found.index[0] < e->raft.snapshot_index) {
+        !found.count || found.index[0] <= raft_find_peer(&e->raft, id)->match_index) {
         snapshots_take(e, true);
         return false;
     }
@@ -114,7 +115,7 @@ static bool may_send(const struct ensemble *e, uint8_t id, const struct from_sna
 
 void catch_up_send_snapshot(struct ensemble *e, uint8_t id, struct from_snapshot *to) {
     uint64_t now = e->clock->monotonic_us;
-    if (!to->open && !open_snapshot(e, to)) return;
+    if (!to->open && !open_snapshot(e, id, to)) return;
     bool good = true;
     while (good && may_send(e, id, to)) good = send_chunk(e, id, to);
     if (good && now - to->progress_us > AGAIN_US && !link_bulk_waits(e->links, id)) {

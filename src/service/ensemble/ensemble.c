@@ -231,6 +231,10 @@ bool ensemble_take_proposal(struct ensemble *e, const struct tree_entry *entry,
     return proposal->op == entry->op || entry->op == ZK_OP_ERROR;
 }
 
+uint64_t ensemble_committed(const struct ensemble *e) { return e->raft.commit_index; }
+
+uint64_t ensemble_applied(const struct ensemble *e) { return e->applied_index; }
+
 size_t ensemble_pending(const struct ensemble *e) { return e->outbox.entries.count; }
 
 /* The leader's clock counts, so that times do not depend on the server that a client is connected

@@ -118,6 +118,9 @@ void ensemble_propose(struct ensemble *ensemble, struct tree_entry *entry,
 /* Called by `apply`: whether the entry was proposed here, and by whom. */
 bool ensemble_take_proposal(struct ensemble *ensemble, const struct tree_entry *entry,
                             struct proposal *proposal);
+uint64_t
+ensemble_committed(const struct ensemble *ensemble); /* the index of the last entry that is */
+uint64_t ensemble_applied(const struct ensemble *ensemble);
 size_t ensemble_pending(const struct ensemble *ensemble); /* proposed and not applied */
 /* Backpressure: whether the outbox has no room for more. */
 bool ensemble_is_full(const struct ensemble *ensemble);

@@ -21,6 +21,8 @@ static bool begin_tls(struct connection *c) {
 /* A part of a handshake may take longer than most requests, so it waits for its turn. */
 static void handshake_received(struct net_stream *stream, const unsigned char *bytes, size_t size) {
     struct connection *c = (struct connection *)stream;
+    clock_read(&c->server->clock);
+    if (!c->in.used) c->met_us = c->server->clock.monotonic_us;
     bytes_add(&c->in, bytes, size);
     c->shakes_hands = true;
     net_read(stream, false);

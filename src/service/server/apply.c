@@ -132,14 +132,15 @@ enum ensemble_applied apply_entry(struct server *s, const struct raft_entry *raw
     struct tree_entry entry;
     struct zk_in in = zk_in_of(raw->bytes, raw->size);
     size_t all = SIZE_MAX, *steps = s->stopping ? &all : &s->steps.apply;
-    bool begun = s->applying.begun;
-    if (!*steps || reading_is_on(s) || (!begun && s->connections.delaying))
+    bool begun = s->applying.begun, others_first = s->connections.delaying || s->entries_yield;
+    if (!*steps || reading_is_on(s) || (!begun && others_first))
         return begun ? ENSEMBLE_UNFINISHED : ENSEMBLE_LATER;
     bool read = tree_read_entry(&in, &entry);
     cv_assert(read); /* it was checked when it was received */
     if (!apply_some(s, raw->term, &entry, steps)) return ENSEMBLE_UNFINISHED;
     struct applying done = s->applying;
     s->applying = (struct applying){0};
+    s->entries_yield = begun && s->connections.deferred && !s->stopping;
     /* If it is out of sequence, it was committed twice. */
     if (done.err != TREE_OUT_OF_SEQUENCE) finish(s, &entry, done.slot, done.err);
     return ENSEMBLE_APPLIED;

@@ -14,7 +14,6 @@
 
 enum {
     HANDSHAKE_MAX = 1024,      /* bytes */
-    PASSED_MAX = 16,           /* reads between two writes: entries wait for their answers */
     BUFFER_KEPT = 1 << 14,     /* bytes that an empty buffer may keep */
     READ_WHILE_FULL = 1 << 16, /* bytes of requests: many pings, and little else */
 };
@@ -72,7 +71,9 @@ static void take_steps(struct connection *c, size_t bytes) {
 
 /* Backpressure: connections wait until the outbox has room again. */
 static bool must_wait(struct connection *c) {
-    if (!ensemble_is_full(c->server->ensemble)) return false;
+    const struct connections *all = &c->server->connections;
+    bool others_wait = all->backpressure && !all->resuming;
+    if (!ensemble_is_full(c->server->ensemble) && !others_wait) return false;
     return c->waits = c->server->connections.backpressure = true;
 }
 
@@ -102,6 +103,36 @@ static bool may_be_passed(const struct server *s, const struct zk_op *op) {
     bool is_read = op && (op->kind == ZK_KIND_READ || op->kind == ZK_KIND_BARRIER) &&
                    op->number != ZK_OP_SET_WATCHES && op->number != ZK_OP_SET_WATCHES2;
     return op && ((is_read && !reads_are_linearizable(s)) || op->number == ZK_OP_PING);
+}
+
+/* What is passed over delays everybody's entries if another write of its client is proposed after
+ * it: so only what takes little lets one be, and what has come to take much ends its client. */
+
+static size_t passed_steps_max(const struct server *s) {
+    enum { OF_ALL = 1 << 16, LEAST = 16 };
+    return LEAST + OF_ALL / ((size_t)s->connections.count + 1);
+}
+
+static size_t steps_of_read(const struct connection *c, const struct zk_op *op, struct zk_in body) {
+    union zk_request r = {0};
+    if (!op || op->kind != ZK_KIND_READ || !op->request->read(&body, &r)) return 1;
+    return tree_expected_steps(&c->server->tree, op->number, &r);
+}
+
+/* Writes before a list may make it as long as they are. */
+static size_t steps_of_writes(const struct connection *c, int32_t op) {
+    enum { CREATE_BYTES = 64 };
+    bool lists = op == ZK_OP_GET_CHILDREN || op == ZK_OP_GET_CHILDREN2;
+    return lists ? (c->scanned - c->answered) / CREATE_BYTES : 0;
+}
+
+/* Others may have made more nodes meanwhile. */
+static bool delays_for_long(struct connection *c, size_t steps) {
+    enum { TIMES = 4 };
+    if (c->delayed_steps + steps <= TIMES * passed_steps_max(c->server)) return false;
+    c->server->statistics.refused[REFUSED_delay]++;
+    connection_end(c);
+    return true;
 }
 
 /* A linearizable read waits for a read index that was requested after it arrived. */
@@ -168,8 +199,8 @@ static bool handle(struct connection *c, struct zk_in *frame) {
         c->answered = end;
     } else if (goes_through_log(c->server, op)) {
         if (c->waiting >= (uint32_t)c->server->settings.outstanding_max) return false;
-        if (c->waiting && c->passed_over >= PASSED_MAX) return false;
-        if (must_wait(c)) return false;
+        if (!c->waiting) c->passed_steps = c->delayed_steps = 0;
+        if (c->passed_steps > passed_steps_max(c->server) || must_wait(c)) return false;
         note_request(c, &header);
         take_steps(c, zk_left(frame));
         int32_t err = has_no_members(c, &header) ? ZK_UNIMPLEMENTED : cost_judge(c, op, *frame);
@@ -178,12 +209,11 @@ static bool handle(struct connection *c, struct zk_in *frame) {
         else
             propose(c->server, c, c->session_id, header.xid, header.type, *frame);
         c->waiting++;
-        c->passed_over = 0;
         c->reconfiguring = header.type == ZK_OP_RECONFIG;
         if (header.type == ZK_OP_CLOSE_SESSION) c->state = CONNECTION_CLOSING;
     } else if (c->waiting) {
         if (!may_be_passed(c->server, op)) return false;
-        c->passed_over++;
+        c->passed_steps += steps_of_read(c, op, *frame) + steps_of_writes(c, header.type);
     } else if (!may_be_served(c, op) || (header.type != ZK_OP_PING && must_wait_for_entry(c))) {
         return false;
     } else {
@@ -243,13 +273,18 @@ static void tidy(struct connection *c) {
 static bool answer_passed(struct connection *c) {
     struct zk_in frame;
     struct zk_request_header header;
-    while (c->answered < c->scanned && frame_at(c, c->answered, &frame) == 1) {
+    while (c->passed && c->answered < c->scanned && frame_at(c, c->answered, &frame) == 1) {
         size_t end = end_of(c, &frame);
         zk_read_request_header(&frame, &header);
-        if (goes_through_log(c->server, zk_op_of(header.type))) return c->passed = false;
-        if (!connection_takes_answers(c) || must_wait_for_turn(c) || must_wait_for_memory(c))
+        const struct zk_op *op = zk_op_of(header.type);
+        if (goes_through_log(c->server, op)) break;
+        if (!connection_takes_answers(c) || must_wait_for_turn(c) || must_wait_for_memory(c) ||
+            (header.type != ZK_OP_PING && must_wait_for_entry(c)))
             return false;
+        size_t steps = steps_of_read(c, op, frame);
+        if (c->waiting && delays_for_long(c, steps)) return false;
         if (!answer(c, &header, &frame)) return false;
+        if (c->waiting) c->delayed_steps += steps;
         c->answered = end;
         connection_bound_answers(c);
         if (c->stream.closing) return false;
@@ -263,11 +298,7 @@ static void process(struct connection *c) {
         connection_shake_hands(c);
         return;
     }
-    if (c->passed && !answer_passed(c)) {
-        time_reads(c);
-        return;
-    }
-    while ((c->state == CONNECTION_NEW || c->state == CONNECTION_OPEN) &&
+    while (answer_passed(c) && (c->state == CONNECTION_NEW || c->state == CONNECTION_OPEN) &&
            net_unsent(&c->stream) <=
                CONNECTION_UNSENT_MAX) { /* a client that takes no answers has to wait */
         struct zk_in frame;
@@ -329,6 +360,7 @@ static void resume(struct connection *c) {
  * steps, or no room for its writes. */
 void connections_resume(struct server *s) {
     struct connections *all = &s->connections;
+    s->entries_yield = false;
     bool wait_for_room = all->backpressure && ensemble_is_full(s->ensemble);
     bool wait_for_entry = all->deferred && s->applying.begun;
     if ((!all->backpressure || wait_for_room) && (!all->deferred || wait_for_entry)) return;
@@ -355,7 +387,9 @@ static struct connection *slowest_to_ask(const struct connections *all, uint64_t
     struct connection *slowest = NULL;
     for (uint32_t i = 1; i <= all->slots; i++) {
         struct connection *c = all->at[i];
-        if (!c || !c->in.used || awaits_answer(c)) continue;
+        if (!c || !c->in.used) continue;
+        bool takes_nothing = c->unsent > CONNECTION_UNSENT_MAX && c->kept > MUCH;
+        if (awaits_answer(c) && !takes_nothing) continue;
         if (c->kept <= MUCH && now_us - c->met_us < LONG_US) continue;
         if (!slowest || c->met_us < slowest->met_us) slowest = c;
     }

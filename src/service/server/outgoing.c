@@ -14,6 +14,10 @@ size_t reply_begin(struct connection *c) {
 void reply_end(struct connection *c, size_t reply, int32_t xid, int64_t zxid, int32_t err) {
     struct bytes *out = &c->stream.out;
     struct zk_reply_header header = {xid, zxid, err};
+    if (c->misses_events) { /* it would take the answer to have all that came before */
+        out->used = reply;
+        return;
+    }
     if (err) out->used = reply + sizeof(int32_t) + REPLY_HEADER;
     zk_store_reply_header(out->at + reply + sizeof(int32_t), &header);
     tally_add(&c->server->statistics.responses, out->used - reply - sizeof(int32_t), 1);
@@ -116,7 +120,7 @@ void connection_bound_answers(struct connection *c) {
     const struct connections *all = &c->server->connections;
     if (c->stream.closing) return;
     connection_count_unsent(c, net_kept(&c->stream));
-    if (all->unsent <= all->unsent_max) return;
+    if (all->unsent <= all->unsent_max || c->unsent <= share_of(all)) return;
     net_flush(&c->stream);
     if (c->stream.closing) return;
     connection_count_unsent(c, net_kept(&c->stream));

@@ -85,9 +85,16 @@ void reading_drop(struct server *s) {
     if (s->reading.listing) s->admin->close_listing(s->reading.listing);
     s->reading = (struct reading){0};
     s->reading_ended = true;
+    s->committed_then = ensemble_committed(s->ensemble);
 }
 
-static bool others_read(const struct server *s) { return reading_is_on(s) || s->reading_ended; }
+/* Between two of them what is committed is applied; but one that entries wait for is not to wait
+ * for entries. */
+static bool others_read(const struct connection *c) {
+    const struct server *s = c->server;
+    bool entries_wait = c->passed && c->waiting;
+    return reading_is_on(s) || (s->reading_ended && !entries_wait);
+}
 
 static enum request_status wait(struct connection *c) {
     connection_wait(c);
@@ -99,7 +106,7 @@ static enum request_status become_reading(struct connection *c, size_t reply,
                                           const struct read_progress *progress) {
     struct reading *reading = &c->server->reading;
     struct bytes *out = &c->stream.out;
-    c->awaits_reading = others_read(c->server);
+    c->awaits_reading = others_read(c);
     if (!c->awaits_reading) {
         *reading = (struct reading){.connection = c->number, .progress = *progress};
         reading->progress.list.count_at -= reply;
@@ -113,10 +120,11 @@ static enum request_status begin_list(struct connection *c, const struct zk_requ
                                       struct zk_in *body) {
     struct server *s = c->server;
     struct read_progress progress = {0};
-    bool must_wait = !s->steps.read || (c->awaits_reading && others_read(s));
+    size_t *steps = s->connections.resuming ? &s->steps.reread : &s->steps.read;
+    bool must_wait = !*steps || (c->awaits_reading && others_read(c));
     if (must_wait && !c->passed) return wait(c);
     size_t reply = reply_begin(c);
-    int32_t err = read_list(c, header->type, body, reply, &progress, &s->steps.read);
+    int32_t err = read_list(c, header->type, body, reply, &progress, steps);
     if (err == TREE_UNFINISHED) return become_reading(c, reply, &progress);
     reply_end(c, reply, header->xid, s->tree.zxid, err);
     return REQUEST_ANSWERED;
@@ -237,7 +245,8 @@ enum request_status request_answer(struct connection *c, const struct zk_request
     const struct zk_op *op = zk_op_of(header->type);
     if (header->type == ZK_OP_PING) {
         if (session_is_out_of_touch(c)) return REQUEST_REFUSED;
-        reply(c, ZK_XID_PING, s->tree.zxid, ZK_OK);
+        /* In the middle of an entry its zxid is there, and its events are not. */
+        reply(c, ZK_XID_PING, s->applying.begun ? c->last_zxid : s->tree.zxid, ZK_OK);
         return REQUEST_ANSWERED;
     }
     if (header->type == ZK_OP_AUTH)

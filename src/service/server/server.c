@@ -21,8 +21,9 @@ void server_wake(struct server *s) {
 static void renew_steps(struct server *s) {
     size_t each = (size_t)s->settings.loop_steps;
     const struct steps *left = &s->steps;
-    bool all = left->apply && left->read && left->reading && left->send && left->forget &&
-               left->ask && left->resume && left->watch && left->rewatch && left->handshakes;
+    bool all = left->apply && left->reading && left->send && left->forget && left->ask &&
+               left->resume && left->read && left->reread && left->watch && left->rewatch &&
+               left->handshakes;
     s->statistics.full_iterations += !all;
     s->steps = steps_of(each);
 }
@@ -41,7 +42,7 @@ static void advance(struct server *s) {
     if (ensemble_delays_commit(s->ensemble, served_reads)) return;
     ensemble_advance(s->ensemble);
     copies_follow(s);
-    s->reading_ended = false;
+    if (ensemble_applied(s->ensemble) >= s->committed_then) s->reading_ended = false;
     answer_reconfigs(s);
     connections_resume(s);
     connections_flush(s);

@@ -58,7 +58,9 @@ struct connection {
     size_t answered, scanned; /* in there; see connection.c */
     bool passed;         /* a write is answered, and reads after it that were passed over are not */
     bool delays_entries; /* ... and there is another write of it after them */
-    uint32_t passed_over; /* reads, since its last write */
+    size_t
+        passed_steps; /* that its reads between writes may take, since no write of it waited ... */
+    size_t delayed_steps; /* ... and of those that entries did wait for */
     bool shakes_hands;    /* what has arrived is a part of the handshake of TLS */
     bool waits;           /* for a later loop iteration, or its turn in this one */
     size_t turn;          /* steps that are left of its turn */
@@ -162,14 +164,15 @@ struct applying {
 /* What is left of an iteration's work: each kind is bounded, so that none keeps the loop for long,
  * whatever clients ask for. */
 struct steps {
-    size_t apply, read, reading, send, forget;
+    size_t apply, reading, send, forget;
     size_t ask, resume;    /* requests of those that have just asked; that had to wait */
+    size_t read, reread;   /* lists of the same */
     size_t watch, rewatch; /* watches restored by the same */
     size_t handshakes;     /* of TLS, with their signatures */
 };
 static inline struct steps steps_of(size_t each) {
     enum { HANDSHAKES = 8 };
-    return (struct steps){each, each, each, each, each, each, each, each, each, HANDSHAKES};
+    return (struct steps){each, each, each, each, each, each, each, each, each, each, HANDSHAKES};
 }
 
 /* ---- Sessions ---- */
@@ -224,6 +227,7 @@ struct copies { /* that a snapshot causes while it is written; see copies.c */
     R(leaderless, "clients that asked for a session while there was no leader")                    \
     R(size, "clients whose request was longer than jute.maxbuffer, or no request")                 \
     R(deafness, "clients that did not take what was sent to them")                                 \
+    R(delay, "clients whose reads between writes took so much that all others had to wait")        \
     R(authentication, "clients that failed to authenticate")                                       \
     R(permission, "requests that an ACL does not allow")                                           \
     R(quota, "requests over a quota")                                                              \
@@ -324,7 +328,10 @@ struct server {
     bool removes_expired;   /* what is due to be removed, if this server leads */
     struct steps steps;
     struct reading reading;
-    bool reading_ended; /* and nothing was applied since */
+    bool reading_ended; /* and not all is applied that was committed then: up to this index */
+    uint64_t committed_then;
+    bool entries_yield; /* one that took several iterations has ended: those that waited for it have
+                           their turn before the next */
     struct applying applying;
     uint64_t reads_before; /* at the end of the last iteration */
 

@@ -112,6 +112,16 @@ static int32_t read_node(struct tree *tree, int32_t op, node_id id,
     return ZK_OK;
 }
 
+size_t tree_expected_steps(const struct tree *tree, int32_t op, const union zk_request *request) {
+    enum { UNKNOWN = 1 << 20 };
+    struct zk_text path = request->get_data.path;
+    bool is_of_children = op == ZK_OP_GET_CHILDREN || op == ZK_OP_GET_CHILDREN2;
+    if (op != ZK_OP_GET_DATA && !is_of_children) return op == ZK_OP_EXISTS ? 1 : UNKNOWN;
+    if (path.size < 0) return 1;
+    const struct node *node = &tree->node[tree_find(tree, path)];
+    return 1 + (is_of_children ? node_children(node) : (size_t)node_data(node).size / STEP_BYTES);
+}
+
 int32_t tree_read_some(struct tree *tree, int32_t op, const union zk_request *request,
                        int64_t session, const struct zk_clients *identities, struct bytes *reply,
                        struct tree_reading *reading, size_t *steps) {

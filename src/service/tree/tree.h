@@ -340,6 +340,9 @@ int32_t tree_read_some(struct tree *tree, int32_t op, const union zk_request *re
                        int64_t session, const struct zk_clients *identities, struct bytes *reply,
                        struct tree_reading *reading, size_t *steps);
 
+/* About how many steps a read of one node would take of the tree as it is. */
+size_t tree_expected_steps(const struct tree *tree, int32_t op, const union zk_request *request);
+
 /* ---- Sessions and ACLs ---- */
 
 uint32_t session_find(const struct tree *tree, int64_t id); /* its slot; 0: no such session */
