@@ -145,6 +145,7 @@ int uv_fileno(const uv_handle_t *handle, uv_os_fd_t *number) {
     return (void)handle, (void)number, -1;
 }
 
+bool net_has_ended(const struct net_stream *stream) { return (void)stream, false; }
 bool tls_begin(struct tls *tls, struct net_stream *stream) {
     return (void)tls, (void)stream, false;
 }

@@ -207,6 +207,19 @@ static void watches_are_bounded_without_a_limit(void **state) {
     assert_false(memory_allows_watch(&server, true));
 }
 
+static void a_request_is_a_small_part_of_it(void **state) {
+    (void)state;
+    enum { MIB = 1 << 20 };
+    open_server(0);
+    server.settings.memory_mib_max = 64;
+    server.settings.packet_bytes_max = 15 * MIB;
+    memory_open(&server);
+    assert_in_range(server.settings.packet_bytes_max, MIB, 2 * MIB);
+    server.settings.packet_bytes_max = MIB / 2;
+    memory_open(&server);
+    assert_int_equal(server.settings.packet_bytes_max, MIB / 2);
+}
+
 /* It is measured again when something has grown. */
 static void what_is_received_and_not_sent_counts(void **state) {
     (void)state;
@@ -532,6 +545,7 @@ int main(void) {
         cmocka_unit_test(what_is_there_for_a_time_has_what_the_rest_leaves),
         cmocka_unit_test(what_was_freed_in_pieces_counts_at_last),
         cmocka_unit_test(an_answer_leaves_some_of_it),
+        cmocka_unit_test(a_request_is_a_small_part_of_it),
         cmocka_unit_test(what_is_received_and_not_sent_counts),
         cmocka_unit_test(what_a_snapshot_keeps_counts),
         cmocka_unit_test(what_a_snapshot_keeps_is_used),

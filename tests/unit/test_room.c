@@ -47,6 +47,9 @@ static void entries_take_no_more_than_they_may(void **state) {
     ensemble_limit_memory(&ensemble, 32 * MIB);
     assert_true(!ensemble_can_append(&ensemble) && ensemble_is_full(&ensemble));
     assert_in_range(room_for_kept(&ensemble), MIB, 8 * MIB);
+    assert_false(room_for_forwarded(&ensemble));
+    ensemble.raft.config.count = 3;
+    assert_true(room_for_forwarded(&ensemble)); /* by followers that did not know */
     ensemble.applied_index = ensemble.raft.last_index;
     window_trim(&ensemble.log, ensemble.applied_index);
     window_trim(&ensemble.outbox.entries, outbox_last(&ensemble.outbox));

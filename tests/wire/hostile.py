@@ -576,12 +576,13 @@ def told_of_much(address):
     disconnected instead, and look for themselves when they are back."""
     client = raw.Client(address)
     path = f"/told{os.getpid()}"
-    watchers = [raw.Client(address) for _ in range(300)]
+    watchers, innocent = [raw.Client(address) for _ in range(300)], raw.Client(address)
     assert client.create(path) == 0
+    assert innocent.call(raw.EXISTS, raw.path_record(f"{path}-", watch=True))[0] == raw.NO_NODE
     for watcher in watchers:
         assert watcher.call(ADD_WATCH, raw.text(path) + struct.pack(">i", 1))[0] == 0
     changes = [(raw.SET, raw.set_record(path, b""))] * 30000
-    client.send(raw.MULTI, raw.multi_record(changes))
+    client.send(raw.MULTI, raw.multi_record(changes + [(raw.CREATE, create_record(f"{path}-", raw.OPEN_ACL))]))
     told = 0
     left = [watcher.socket for watcher in watchers]
     while left:
@@ -595,8 +596,8 @@ def told_of_much(address):
             if not received:
                 left.remove(connection)
     assert client.receive()[1] == 0
-    after = raw.Client(address)
-    assert after.get(path)[1] == len(changes)
+    assert innocent.get(path)[1] == len(changes)
+    assert innocent.events == 1, "who is told of little is disconnected"
 
 
 def received_now(connection):

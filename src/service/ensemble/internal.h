@@ -220,7 +220,11 @@ bool ensemble_append(struct ensemble *ensemble, const unsigned char *bytes, size
 /* ---- room.c ---- */
 
 bool ensemble_can_append(const struct ensemble *ensemble); /* backpressure */
-size_t room_for_kept(const struct ensemble *ensemble);     /* bytes of applied entries */
+/* Bytes of proposals that a follower has forwarded and that are not applied, unless one has more.
+ */
+enum { FORWARDED_MAX = 1 << 20 };
+bool room_for_forwarded(const struct ensemble *ensemble);
+size_t room_for_kept(const struct ensemble *ensemble); /* bytes of applied entries */
 void room_shrink(struct ensemble *ensemble); /* gives back what was needed once, and is too much */
 
 /* ---- outbox.c ---- */

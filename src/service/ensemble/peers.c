@@ -177,7 +177,7 @@ static bool receive_forward(struct ensemble *e, uint8_t from, uint16_t version, 
     if (!codec_read_forward(&in, version, &frame)) return false;
     struct raft_batch batch = {.bytes = in.at, .size = zk_left(&in)};
     /* Meant for the leader of another term: its sender notices, and forwards it again. */
-    if (frame.term != e->raft.term || !ensemble_can_append(e)) return true;
+    if (frame.term != e->raft.term || !room_for_forwarded(e)) return true;
     bool urgent = !replicate_is_quorum_with(e, from);
     size_t at = 0;
     ensemble_wake(e);

@@ -4,10 +4,9 @@
 #include "service/ensemble/internal.h"
 
 enum {
-    UNSENT_MAX = 4 << 20,  /* bytes that a link has not taken */
-    APPEND_MAX = 1 << 20,  /* bytes of entries in one message */
-    PROBE_MAX = 64 << 10,  /* bytes of entries in a probe: it may be sent in vain, and often */
-    FORWARD_MAX = 1 << 20, /* bytes of proposals in one frame */
+    UNSENT_MAX = 4 << 20, /* bytes that a link has not taken */
+    APPEND_MAX = 1 << 20, /* bytes of entries in one message */
+    PROBE_MAX = 64 << 10, /* bytes of entries in a probe: it may be sent in vain, and often */
     DEFERRAL_MS = 2,
     FORWARD_AGAIN_MS = 2000, /* proposals that are not applied by then are forwarded again ... */
     FORWARD_AGAIN_TIMES = 4, /* ... but the link may have so many times the time that it needs */
@@ -114,7 +113,9 @@ void replicate(struct ensemble *e, bool urgent_only) {
 /* ---- The outbox ---- */
 
 bool forward_is_possible(const struct ensemble *e) {
-    return e->links && e->peer[e->raft.leader].up &&
+    const struct outbox *o = &e->outbox;
+    size_t under_way = window_span(&o->entries, outbox_applied(o) + 1, e->forwarded_sequence);
+    return under_way < FORWARDED_MAX && e->links && e->peer[e->raft.leader].up &&
            link_unsent(e->links, e->raft.leader) <= UNSENT_MAX &&
            link_takes_bulk(e->links, e->raft.leader);
 }
@@ -161,7 +162,7 @@ void forward_outbox(struct ensemble *e) {
     while (e->raft.leader && e->forwarded_sequence < outbox_last(o)) {
         if (e->forwarded_sequence == outbox_applied(o)) e->forwarded_us = e->clock->monotonic_us;
         e->forwarded_term = e->raft.term;
-        window_read(&o->entries, e->forwarded_sequence + 1, FORWARD_MAX, &batch);
+        window_read(&o->entries, e->forwarded_sequence + 1, FORWARDED_MAX, &batch);
         if (!ensemble_leads(e)) {
             if (!forward(e, &batch)) return;
             e->forwarded_sequence += batch.count;

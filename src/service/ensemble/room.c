@@ -27,10 +27,18 @@ bool ensemble_is_full(const struct ensemble *e) {
     return window_bytes(&e->outbox.entries) > least_of(OUTBOX_MAX, e->memory_max / OUTBOX_PART);
 }
 
-bool ensemble_can_append(const struct ensemble *e) {
+static bool can_append(const struct ensemble *e, size_t more) {
+    size_t unapplied = window_span(&e->log, e->applied_index + 1, e->raft.last_index);
     return ensemble_leads(e) && !e->raft.transferee &&
-           window_span(&e->log, e->applied_index + 1, e->raft.last_index) <=
-               least_of(UNAPPLIED_MAX, e->memory_max / UNAPPLIED_PART);
+           unapplied <= least_of(UNAPPLIED_MAX, e->memory_max / UNAPPLIED_PART) + more;
+}
+
+bool ensemble_can_append(const struct ensemble *e) { return can_append(e, 0); }
+
+/* What followers may have under way, with the last frame of each, is always taken: it would be long
+ * until they forward it again. */
+bool room_for_forwarded(const struct ensemble *e) {
+    return can_append(e, (size_t)e->raft.config.count * 2 * FORWARDED_MAX);
 }
 
 /* A member that a snapshot or the log on disk is sent to needs more than one that lags a little. */

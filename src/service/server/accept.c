@@ -29,7 +29,8 @@ static void handshake_received(struct net_stream *stream, const unsigned char *b
     connection_process(c);
 }
 
-/* Whoever is new has its turn after those that wait. */
+/* Whoever is new has its turn after those that wait; who has given up meanwhile needs no signature.
+ */
 void connection_shake_hands(struct connection *c) {
     size_t *steps = &c->server->steps.handshakes;
     struct bytes received = c->in;
@@ -41,7 +42,7 @@ void connection_shake_hands(struct connection *c) {
     c->in = (struct bytes){0};
     c->shakes_hands = false;
     net_read(&c->stream, true);
-    if (c->stream.tls || begin_tls(c))
+    if (!net_has_ended(&c->stream) && (c->stream.tls || begin_tls(c)))
         tls_receive(&c->stream, received.at, received.used);
     else
         connection_end(c);

@@ -5,7 +5,7 @@
 
 enum {
     STEP_BYTES = 1024, /* of a long path */
-    TOLD_MAX = 1 << 19 /* notifications of an entry: all others wait until they are there */
+    TOLD_MAX = 1 << 19 /* notifications of an entry, for which all others wait */
 };
 
 struct notification {
@@ -14,17 +14,27 @@ struct notification {
     size_t steps;
 };
 
+/* Of an entry that tells too much, those are not told on that it has told more than their share. */
+static bool is_told_too_much(const struct connection *c) {
+    const struct server *s = c->server;
+    size_t share = TOLD_MAX / ((size_t)s->connections.count + 1);
+    return s->applying.told >= TOLD_MAX && c->told > share;
+}
+
 static void notify(void *context, uint32_t number, int32_t type, struct zk_text path) {
     struct notification *n = context;
     struct server *s = n->server;
     struct connection *c = s->connections.at[number];
     n->steps += 1 + (size_t)path.size / STEP_BYTES;
     if (!c || c->misses_events) return; /* it has ended, or is about to */
-    if (s->applying.told >= TOLD_MAX) {
+    if (c->told_commit != s->statistics.commits) c->told = 0;
+    c->told_commit = s->statistics.commits;
+    if (is_told_too_much(c)) {
         connection_miss_events(c);
         return;
     }
     s->applying.told++;
+    c->told++;
     struct zk_clients identities = connection_identities(c);
     bool about_parent = type == ZK_NODE_CHILDREN_CHANGED;
     uint32_t acl = about_parent ? n->event->parent_acl : n->event->acl;

@@ -47,9 +47,23 @@ static void divide_the_rest(struct server *s) {
     if (s->ensemble) ensemble_limit_memory(s->ensemble, s->memory.entries_max);
 }
 
+/* On its way a request is there many times: received, proposed, in the log, on links. */
+static void bound_requests(struct server *s) {
+    enum { TIMES = 32, LEAST = 1 << 20 };
+    uint64_t max = s->memory.limit / TIMES;
+    if (max < LEAST) max = LEAST;
+    if (!s->memory.limit || (uint64_t)s->settings.packet_bytes_max <= max) return;
+    logger_warning("jute.maxbuffer is too large for the memory: longer requests than this are "
+                   "refused; give the server more",
+                   LOGGER_INT("jute.maxbuffer", s->settings.packet_bytes_max),
+                   LOGGER_UINT("bytes", max));
+    s->settings.packet_bytes_max = (int32_t)max;
+}
+
 void memory_open(struct server *s) {
     s->memory.limit =
         memory_limit(s->settings.memory_mib_max, "/proc/self/cgroup", "/sys/fs/cgroup");
+    bound_requests(s);
     s->connections.unsent_max = unsent_max(s->memory.limit);
     s->memory.watches_max = watches_max(s->memory.limit);
     s->connections.received_max = s->memory.entries_max = SIZE_MAX;

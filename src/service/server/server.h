@@ -78,6 +78,8 @@ struct connection {
     size_t unsent;         /* as it is counted in connections.unsent */
     size_t discarded;      /* ... and in connections.discarded, since it was ended */
     size_t events;         /* bytes of events, since all was sent */
+    size_t told;           /* events of the entry after so many commits */
+    uint64_t told_commit;
     uint64_t taken;        /* bytes that the client had taken ... */
     uint64_t taken_us;     /* ... when it was last seen to take some, or had nothing to take */
     uint64_t acknowledged; /* bytes, by the client's system, as they were seen since then */

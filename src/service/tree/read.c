@@ -67,6 +67,7 @@ static bool begins_with(struct zk_text text, struct zk_text prefix) {
 
 static bool write_ephemerals(struct tree *tree, int64_t session, struct zk_text prefix,
                              struct bytes *reply, struct tree_reading *reading, size_t *steps) {
+    enum { NAME_BYTES = 64 };
     if (!reading->begun) {
         uint32_t slot = session_find(tree, session);
         *reading = (struct tree_reading){.begun = true,
@@ -78,7 +79,8 @@ static bool write_ephemerals(struct tree *tree, int64_t session, struct zk_text 
         tree->scratch.used = 0;
         tree_path(tree, reading->next, &tree->scratch);
         struct zk_text path = {(const char *)tree->scratch.at, (int32_t)tree->scratch.used};
-        step_over(path, steps);
+        size_t cost = 1 + tree->scratch.used / NAME_BYTES; /* it was put together from names */
+        *steps -= cost < *steps ? cost : *steps;
         reading->next = tree->node[reading->next].next_owned;
         if (!begins_with(path, prefix)) continue;
         zk_write_text(reply, path);

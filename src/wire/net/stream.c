@@ -1,7 +1,9 @@
 #include "wire/net/stream.h"
 
+#include <errno.h>
 #include <netdb.h>
 #include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "wire/net/tls.h"
@@ -231,6 +233,14 @@ void net_flush(struct net_stream *stream) {
 bool net_flow(const struct net_stream *stream, struct net_flow *flow) {
     int socket;
     return uv_fileno((const uv_handle_t *)&stream->tcp, &socket) == 0 && flow_of(socket, flow);
+}
+
+bool net_has_ended(const struct net_stream *stream) {
+    int socket;
+    char next;
+    if (uv_fileno((const uv_handle_t *)&stream->tcp, &socket) != 0) return true;
+    ssize_t count = recv(socket, &next, 1, MSG_PEEK | MSG_DONTWAIT);
+    return count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR);
 }
 
 /* ---- Closing ---- */

@@ -86,6 +86,9 @@ void net_shrink(struct bytes *bytes);
 /* Of what is sent; false: the system does not tell. */
 bool net_flow(const struct net_stream *stream, struct net_flow *flow);
 
+/* Whether the other end has closed it, and has sent no more before that is not read. */
+bool net_has_ended(const struct net_stream *stream);
+
 void net_close(struct net_stream *stream);
 /* Stops reading, and calls on_end once all is sent. */
 void net_close_after(struct net_stream *stream);
