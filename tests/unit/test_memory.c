@@ -1,5 +1,6 @@
 /* The limit of memory, and what counts as used. */
 #include <ftw.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -181,6 +182,50 @@ static void what_was_freed_in_pieces_counts_at_last(void **state) {
     for (size_t i = 1; i < COUNT; i += 2) free(piece[i]);
 }
 
+/* It takes memory of the system to use it again. */
+static void what_was_given_back_is_not_free(void **state) {
+    enum { COUNT = 20000, SIZE = 1000, APART = 100, KEPT = 32 << 20 };
+    static unsigned char *piece[COUNT];
+    size_t resident = 0;
+    (void)state;
+    if (!mallinfo2().uordblks) skip(); /* a sanitizer's allocator */
+    unsigned char *kept = malloc(KEPT);
+    assert_non_null(kept);
+    memset(kept, 1, KEPT);
+    for (size_t i = 0; i < COUNT; i++) {
+        piece[i] = malloc(SIZE);
+        assert_non_null(piece[i]);
+        memset(piece[i], 1, SIZE);
+    }
+    for (size_t i = 0; i < COUNT; i++)
+        if (i % APART) free(piece[i]);
+    malloc_trim(0);
+    uv_resident_set_memory(&resident);
+    assert_true(mallinfo2().fordblks > COUNT * SIZE / 2);
+    open_server(resident);
+    assert_in_range(server.memory.used, resident / 2, resident);
+    for (size_t i = 0; i < COUNT; i += APART) free(piece[i]);
+    free(kept);
+}
+
+static void a_list_grows_by_what_is_left(void **state) {
+    (void)state;
+    enum { LIMIT = 1 << 30, STEPS = 4096 };
+    open_server(LIMIT);
+    server.steps = steps_of(STEPS);
+    memory_bound_steps(&server);
+    assert_int_equal(server.steps.reading, STEPS);
+    server.memory.resident = LIMIT / 64 * 61;
+    memory_bound_steps(&server);
+    assert_in_range(server.steps.reading, STEPS / 4, LIMIT / 64 / 2 / TREE_STEP_BYTES);
+    server.reading.reply.used = LIMIT;
+    memory_bound_steps(&server);
+    assert_in_range(server.steps.reading, 1, 100);
+    assert_int_equal(server.steps.read, server.steps.reading);
+    assert_int_equal(server.steps.reread, server.steps.reading);
+    assert_int_equal(server.steps.apply, STEPS);
+}
+
 static void an_answer_leaves_some_of_it(void **state) {
     (void)state;
     enum { LIMIT = 1 << 30, LONG = LIMIT / 8 };
@@ -232,6 +277,11 @@ static void what_is_received_and_not_sent_counts(void **state) {
     server.memory.used = LIMIT;
     assert_true(memory_is_short(&server));
     server.connections.unsent = LIMIT / 32;
+    assert_false(memory_is_short(&server));
+    server.memory.used = LIMIT;
+    server.connections.unsent = 0;
+    assert_true(memory_is_short(&server));
+    server.connections.unsent = LIMIT / 32; /* again */
     assert_false(memory_is_short(&server));
 }
 
@@ -544,6 +594,8 @@ int main(void) {
         cmocka_unit_test(connections_are_refused_before_they_take_the_last),
         cmocka_unit_test(what_is_there_for_a_time_has_what_the_rest_leaves),
         cmocka_unit_test(what_was_freed_in_pieces_counts_at_last),
+        cmocka_unit_test(what_was_given_back_is_not_free),
+        cmocka_unit_test(a_list_grows_by_what_is_left),
         cmocka_unit_test(an_answer_leaves_some_of_it),
         cmocka_unit_test(a_request_is_a_small_part_of_it),
         cmocka_unit_test(what_is_received_and_not_sent_counts),

@@ -29,10 +29,8 @@ struct listing {
 
 /* An item is a step, and more if what was written before it is long. */
 static void take_step(struct listing *l, size_t *steps) {
-    enum { STEP_BYTES = 1024 };
-    size_t cost = 1 + (l->out->used - l->paid) / STEP_BYTES;
+    tree_step_over(l->out->used - l->paid, steps);
     l->paid = l->out->used;
-    *steps -= cost < *steps ? cost : *steps;
 }
 
 /* Goes to the next of the slots from 1 on; false: there is none, or steps are used up. */

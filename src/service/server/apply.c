@@ -4,7 +4,6 @@
 /* ---- Watchers ---- */
 
 enum {
-    STEP_BYTES = 1024, /* of a long path */
     TOLD_MAX = 1 << 19 /* notifications of an entry, for which all others wait */
 };
 
@@ -25,7 +24,7 @@ static void notify(void *context, uint32_t number, int32_t type, struct zk_text 
     struct notification *n = context;
     struct server *s = n->server;
     struct connection *c = s->connections.at[number];
-    n->steps += 1 + (size_t)path.size / STEP_BYTES;
+    n->steps += 1 + (size_t)path.size / TREE_STEP_BYTES;
     if (!c || c->misses_events) return; /* it has ended, or is about to */
     if (c->told_commit != s->statistics.commits) c->told = 0;
     c->told_commit = s->statistics.commits;
@@ -50,7 +49,7 @@ static size_t notify_some(struct server *s, size_t from, size_t *steps) {
     for (; i < count && *steps; i++) {
         const struct tree_event *event = &s->tree.event[i];
         struct zk_text path = tree_event_path(&s->tree, event);
-        struct notification n = {s, event, 1 + (size_t)path.size / STEP_BYTES};
+        struct notification n = {s, event, 1 + (size_t)path.size / TREE_STEP_BYTES};
         if (s->is_observed) s->admin->changed(s, event->type, path);
         watches_fire(&s->watches, event->type, path, notify, &n);
         *steps -= n.steps < *steps ? n.steps : *steps;

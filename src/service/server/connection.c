@@ -63,10 +63,8 @@ static bool must_wait_for_turn(struct connection *c) {
 }
 
 static void take_steps(struct connection *c, size_t bytes) {
-    enum { STEP_BYTES = 1024 };
-    size_t taken = 1 + bytes / STEP_BYTES, *left = steps_left(c->server);
-    c->turn -= taken < c->turn ? taken : c->turn;
-    *left -= taken < *left ? taken : *left;
+    tree_step_over(bytes, &c->turn);
+    tree_step_over(bytes, steps_left(c->server));
 }
 
 /* Backpressure: connections wait until the outbox has room again. */

@@ -1,9 +1,41 @@
 /* The memory that the server may use.  The system ends a process that uses more than its group's
  * limit, so requests that need more are refused before. */
 #include <malloc.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "base/logger.h"
 #include "service/server/internal.h"
+
+static uint64_t resident_bytes(void) {
+    size_t bytes = 0;
+    uv_resident_set_memory(&bytes);
+    return bytes;
+}
+
+/* Pages of files: the program and its libraries. */
+static uint64_t file_bytes(void) {
+    unsigned long long pages = 0;
+    FILE *statm = fopen("/proc/self/statm", "re");
+    if (!statm) return 0;
+    int found = fscanf(statm, "%*u %*u %llu", &pages);
+    fclose(statm);
+    return found == 1 ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
+}
+
+/* What was freed is used again before the system is asked for more, by what fits into it.  Some of
+ * it is not resident, so only the rest is counted: what was not freed. */
+static uint64_t allocated_bytes(const struct server *s) {
+    uint64_t bytes = 0;
+#ifdef __GLIBC__
+    struct mallinfo2 info = mallinfo2();
+    bytes = info.uordblks + info.hblkhd;
+#endif
+    if (!bytes) return UINT64_MAX / 2; /* another allocator's, so that it is all that is resident */
+    return bytes + file_bytes() + s->tree.totals.used + (s->tree.nodes + 1) * sizeof(struct node);
+}
+
+/* ---- What may be used ---- */
 
 /* What clients do not take waits in memory too: a part of it, and no more than is useful. */
 static size_t unsent_max(uint64_t limit) {
@@ -67,28 +99,13 @@ void memory_open(struct server *s) {
     s->connections.unsent_max = unsent_max(s->memory.limit);
     s->memory.watches_max = watches_max(s->memory.limit);
     s->connections.received_max = s->memory.entries_max = SIZE_MAX;
+    uint64_t resident = resident_bytes(), allocated = allocated_bytes(s);
+    s->memory.around = resident > allocated ? resident - allocated : 0;
     if (s->memory.limit)
         logger_info("memory is limited: with less than a tenth of it left, requests that need more "
                     "are refused",
                     LOGGER_UINT("bytes", s->memory.limit));
     memory_measure(s);
-}
-
-/* ---- What is used ---- */
-
-static uint64_t resident_bytes(void) {
-    size_t bytes = 0;
-    uv_resident_set_memory(&bytes);
-    return bytes;
-}
-
-/* What was freed is used again before the system is asked for more, by what fits into it. */
-static uint64_t reusable_bytes(const struct tree *tree) {
-    uint64_t bytes = tree->node_arena.used - (tree->nodes + 1) * sizeof(struct node);
-#ifdef __GLIBC__
-    bytes += mallinfo2().fordblks;
-#endif
-    return bytes;
 }
 
 static uint64_t weight_of(const struct server *s) {
@@ -102,18 +119,18 @@ static uint64_t weight_of(const struct server *s) {
 
 static bool is_too_much(uint64_t used, uint64_t limit) { return used > limit / 10 * 9; }
 
-/* To count what was freed takes long if it is in many pieces: it is done only where it matters, and
- * takes a hundredth of the time at most.  In between some of it may have been used again. */
-static uint64_t known_reusable_bytes(struct server *s) {
+/* To count it takes long if what was freed is in many pieces: it is done only where it matters, and
+ * takes a hundredth of the time at most.  In between, what has grown may be new. */
+static uint64_t known_used_bytes(struct server *s, uint64_t resident) {
     enum { PAUSE = 100 };
     uint64_t now_ns = uv_hrtime(), weight = weight_of(s);
     if (now_ns >= s->memory.count_after_ns) {
-        s->memory.reusable = reusable_bytes(&s->tree);
-        s->memory.reusable_weight = weight;
+        s->memory.allocated = s->memory.around + allocated_bytes(s);
+        s->memory.allocated_weight = weight;
         s->memory.count_after_ns = now_ns + PAUSE * (uv_hrtime() - now_ns);
     }
-    uint64_t grown = weight > s->memory.reusable_weight ? weight - s->memory.reusable_weight : 0;
-    return grown < s->memory.reusable ? s->memory.reusable - grown : 0;
+    uint64_t grown = weight > s->memory.allocated_weight ? weight - s->memory.allocated_weight : 0;
+    return least_of(s->memory.allocated + grown, resident);
 }
 
 /* What was freed in between goes back to the system, where that is whole pages; it takes as long as
@@ -132,25 +149,32 @@ static void give_back(struct server *s) {
 
 void memory_measure(struct server *s) {
     if (!s->memory.limit) return;
-    uint64_t resident = resident_bytes(), reusable = 0;
+    uint64_t resident = resident_bytes();
     uint64_t copied = copies_bytes(s);
     if (!is_within(s, resident + copied, WITH_PIECES)) {
         give_back(s);
         resident = resident_bytes();
     }
     if (!s->memory.copies.known && copied > resident) copied = resident;
-    if (is_too_much(resident + copied, s->memory.limit)) reusable = known_reusable_bytes(s);
-    s->memory.used = (resident > reusable ? resident - reusable : 0) + copied;
-    s->memory.resident = resident + copied;
+    s->memory.resident = s->memory.used = resident + copied;
+    if (is_too_much(s->memory.used, s->memory.limit))
+        s->memory.used = known_used_bytes(s, resident) + copied;
     s->memory.weight = weight_of(s) + copies_expected(s);
     divide_the_rest(s);
+}
+
+/* Since it was measured, or since there was least after that: what was freed may not be resident.
+ */
+static uint64_t grown_bytes(struct server *s) {
+    uint64_t weight = weight_of(s) + copies_expected(s);
+    if (weight < s->memory.weight) s->memory.weight = weight;
+    return weight - s->memory.weight;
 }
 
 bool memory_is_short(struct server *s) {
     enum { GROWTH_PARTS = 64 }; /* of the limit: it is measured again when that much has grown */
     if (!s->memory.limit) return false;
-    uint64_t grown = weight_of(s) + copies_expected(s) - s->memory.weight;
-    if ((int64_t)grown > (int64_t)(s->memory.limit / GROWTH_PARTS)) memory_measure(s);
+    if (grown_bytes(s) > s->memory.limit / GROWTH_PARTS) memory_measure(s);
     uint64_t used = s->memory.used, limit = s->memory.limit;
     bool is_short = is_too_much(used, limit) || !is_within(s, s->memory.resident, WITH_PIECES);
     if (is_short && !s->memory.is_short)
@@ -175,7 +199,22 @@ bool memory_allows_watch(struct server *s, bool is_restored) {
 bool memory_allows_answer(struct server *s, size_t size) {
     if (!s->memory.limit) return true;
     memory_is_short(s); /* so it is measured again, if need be */
-    return is_within(s, s->memory.resident + size, WITH_ANSWERS);
+    return is_within(s, s->memory.resident + grown_bytes(s) + size, WITH_ANSWERS);
+}
+
+/* Before an answer is refused it has grown by what these steps have found: that fits, too.  Short
+ * lists are always answered. */
+void memory_bound_steps(struct server *s) {
+    enum { KINDS = 3, TIMES = 2, LEAST = 64 }; /* a list is there twice, as above */
+    struct steps *steps = &s->steps;
+    if (!s->memory.limit) return;
+    uint64_t all = s->memory.limit / PARTS * WITH_ANSWERS;
+    uint64_t there = s->memory.resident + grown_bytes(s) + s->reading.reply.used;
+    uint64_t max = there < all ? (all - there) / KINDS / TIMES / TREE_STEP_BYTES : 0;
+    if (max < LEAST) max = LEAST;
+    steps->reading = (size_t)least_of(steps->reading, max);
+    steps->read = (size_t)least_of(steps->read, max);
+    steps->reread = (size_t)least_of(steps->reread, max);
 }
 
 /* Each connection takes some, and it may be the last: those that are there go on.  What they leave

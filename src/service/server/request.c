@@ -55,7 +55,7 @@ static int32_t read_many(struct connection *c, struct zk_in *body, struct bytes 
         if (err == TREE_UNFINISHED) return err;
         progress->list = (struct tree_reading){0};
         progress->taken = (size_t)(ops.left.at - first);
-        if (*steps) --*steps;
+        tree_step_over(out->used - begin, steps);
         if (!err) continue;
         out->used = begin;
         zk_write_result_error(out, err);

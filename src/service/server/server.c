@@ -26,6 +26,7 @@ static void renew_steps(struct server *s) {
                left->handshakes;
     s->statistics.full_iterations += !all;
     s->steps = steps_of(each);
+    memory_bound_steps(s);
 }
 
 static bool has_more(const struct server *s) {

@@ -308,8 +308,9 @@ struct server {
         uint64_t watches_max;  /* bytes */
         size_t entries_max;    /* bytes */
         uint64_t used, weight; /* when it was measured last: of the process, and of what it keeps */
-        uint64_t reusable, reusable_weight; /* what was freed, when that was counted last */
-        uint64_t resident;                  /* with what was freed, and with copies */
+        uint64_t allocated, allocated_weight; /* and not freed, when that was counted last */
+        uint64_t around;   /* resident that is not allocated: stacks, data of libraries */
+        uint64_t resident; /* with what was freed, and with copies */
         uint64_t count_after_ns, give_after_ns;
         struct copies copies;
         bool is_short;

@@ -82,12 +82,6 @@ static int32_t restore(struct connection *c, unsigned list, struct zk_text path,
     }
 }
 
-static void take_steps(size_t *steps, size_t bytes) {
-    enum { STEP_BYTES = 1024 };
-    size_t taken = 1 + bytes / STEP_BYTES;
-    *steps -= taken < *steps ? taken : *steps;
-}
-
 /* Some paths of the list that is being worked on. */
 static int32_t restore_some(struct connection *c, const struct zk_in *body, int64_t since,
                             size_t *steps) {
@@ -98,7 +92,7 @@ static int32_t restore_some(struct connection *c, const struct zk_in *body, int6
     int32_t err = ZK_OK;
     while (!err && paths.count > 0 && *steps && net_unsent(&c->stream) <= CONNECTION_UNSENT_MAX &&
            zk_texts_next(&paths, &path)) {
-        take_steps(steps, path.size < 0 ? 0 : (size_t)path.size);
+        tree_step_over(path.size < 0 ? 0 : (size_t)path.size, steps);
         if (path.size >= 0) err = restore(c, r->list, path, since);
     }
     r->taken = (size_t)(paths.at - body->at);
@@ -109,7 +103,7 @@ static int32_t restore_some(struct connection *c, const struct zk_in *body, int6
 /* From its beginning; false: it cannot be read. */
 static bool begin(struct connection *c, int32_t op, struct zk_in body, size_t *steps) {
     union zk_request all;
-    take_steps(steps, zk_left(&body));
+    tree_step_over(zk_left(&body), steps);
     c->restoring = (struct restoring){.taken = sizeof all.set_watches.relative_zxid};
     return zk_op_of(op)->request->read(&body, &all);
 }

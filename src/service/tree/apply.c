@@ -284,7 +284,7 @@ static int32_t go_on_with_close(const struct context *c) {
         tree_path(tree, id, &tree->name);
         struct zk_text path = {(const char *)tree->name.at, (int32_t)tree->name.used};
         change_delete(tree, id, path, c->zxid);
-        step_over(path, c->steps);
+        tree_step_over((size_t)path.size, c->steps);
     }
     changes_keep(tree);
     session_remove(tree, slot);

@@ -12,14 +12,6 @@ void node_free(struct tree *tree, node_id id);
 void node_link(struct tree *tree, node_id id, node_id parent);
 void node_unlink(struct tree *tree, node_id id);
 
-/* ---- Steps ---- */
-
-enum { STEP_BYTES = 1024 }; /* of a long path */
-static inline void step_over(struct zk_text path, size_t *steps) {
-    size_t cost = 1 + (size_t)path.size / STEP_BYTES;
-    *steps -= cost < *steps ? cost : *steps;
-}
-
 /* ---- Sessions and ACLs ---- */
 
 /* Adds an ephemeral node to the chain of its session, or removes it. */

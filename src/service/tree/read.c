@@ -17,7 +17,7 @@ static bool write_children(const struct tree *tree, node_id id, struct bytes *ou
     }
     while (reading->next && *steps) {
         const struct node *child = &tree->node[reading->next];
-        step_over(node_name(child), steps);
+        tree_step_over((size_t)node_name(child).size, steps);
         zk_write_text(out, node_name(child));
         reading->next = child->next;
     }
@@ -121,7 +121,8 @@ size_t tree_expected_steps(const struct tree *tree, int32_t op, const union zk_r
     if (op != ZK_OP_GET_DATA && !is_of_children) return op == ZK_OP_EXISTS ? 1 : UNKNOWN;
     if (path.size < 0) return 1;
     const struct node *node = &tree->node[tree_find(tree, path)];
-    return 1 + (is_of_children ? node_children(node) : (size_t)node_data(node).size / STEP_BYTES);
+    return 1 +
+           (is_of_children ? node_children(node) : (size_t)node_data(node).size / TREE_STEP_BYTES);
 }
 
 int32_t tree_read_some(struct tree *tree, int32_t op, const union zk_request *request,

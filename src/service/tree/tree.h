@@ -261,14 +261,22 @@ size_t tree_entry_size(const struct tree_entry *entry);
 void tree_store_entry(unsigned char *to, const struct tree_entry *entry);
 bool tree_read_entry(struct zk_in *in, struct tree_entry *entry);
 
+/* What may take several loop iterations has so many steps in each, which are counted down.  One is
+ * an item, or so many of its bytes if it is long. */
+enum { TREE_STEP_BYTES = 1024 };
+static inline void tree_step_over(size_t bytes, size_t *steps) {
+    size_t cost = 1 + bytes / TREE_STEP_BYTES;
+    *steps -= cost < *steps ? cost : *steps;
+}
+
 /* Applies an entry, writes the body of the reply (or nothing) and returns ZK_OK, an error, or
  * TREE_OUT_OF_SEQUENCE: the entry is not the next of its server, and has no effect.  tree->event
  * holds the changes until the next entry. */
 enum { TREE_OUT_OF_SEQUENCE = 1 };
 int32_t tree_apply(struct tree *tree, int64_t zxid, const struct tree_entry *entry,
                    struct bytes *reply);
-/* The same, in so many steps at most, which are counted down: a step is an operation, or a node of
- * a session that ends, unless its path is long.  TREE_UNFINISHED: the tree is between the states
+/* The same, in so many steps at most: a step is an operation, or a node of a session that ends,
+ * unless its path is long.  TREE_UNFINISHED: the tree is between the states
  * before and after the entry, and nobody but an operator may see it, until further calls with the
  * same entry and reply have finished it.  The result is the same in however many calls. */
 enum { TREE_UNFINISHED = 2 };
