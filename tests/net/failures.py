@@ -323,6 +323,21 @@ def catches_up_by_snapshot(directory):
     ensemble.stop()
 
 
+def no_memory_for_two_trees(directory):
+    """A snapshot is loaded in place of the tree that is there, where the memory limit allows no other."""
+    ensemble, away = with_lagging_member(directory)
+    unlimited = away.options
+    away.options = [*unlimited, "--set", "memory.maxMiB=8"]  # less than it has: it takes no clients
+    away.spawn()
+    eventually(lambda: "a snapshot of the leader was installed" in away.log(), away.log)
+    assert "there is no memory for two trees" in away.log(), away.log()
+    away.kill()
+    away.options = unlimited
+    away.start()
+    expect_same(ensemble)
+    ensemble.stop()
+
+
 def much_at_a_time(directory):
     """A snapshot of many nodes is installed, and a session with many ephemeral nodes ends, in many small slices."""
     nodes, ephemerals, steps = 100000, 6000, 100
@@ -568,5 +583,5 @@ def check_reconnecting(member, everybody):
 
 if __name__ == "__main__":
     main([leader_killed, all_killed, stopped_leader, followers_stopped, catches_up_by_log, catches_up_by_log_on_disk,
-          catches_up_by_snapshot, much_at_a_time, snapshot_damaged, receiver_killed, sender_killed, rolling_restart,
-          rolling_restart_by_threads])
+          catches_up_by_snapshot, no_memory_for_two_trees, much_at_a_time, snapshot_damaged, receiver_killed,
+          sender_killed, rolling_restart, rolling_restart_by_threads])

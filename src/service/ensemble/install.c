@@ -11,12 +11,17 @@
 #include "service/store/data.h"
 
 /* A file that has arrived is decoded by a thread, into a tree of its own: on the loop it would keep
- * everything else waiting, and cost leadership. */
+ * everything else waiting, and cost leadership.  Where there is no memory for two trees, the thread
+ * only reads the file, and it is loaded in place of the tree that is there. */
+enum { TREE_PER_BYTE = 2 }; /* bytes of a tree in memory, about, per byte that it is decoded from */
+
 struct loading {
     uv_work_t work;
     struct ensemble *ensemble;
     struct receiving from;
-    struct tree tree;
+    struct tree tree;  /* only if it is ... */
+    bool aside;        /* ... built beside the server's */
+    size_t room, used; /* bytes that may be decoded for that; that were */
     uint64_t term;
     const char *why; /* it cannot be loaded; NULL: it can */
     int status;
@@ -40,7 +45,7 @@ static void drop_loading(struct loading *l) {
     if (!l->decoded) return;
     l->decoded = false;
     receiving_close(&l->from);
-    tree_close(&l->tree);
+    if (l->aside) tree_close(&l->tree);
 }
 
 void install_close(struct ensemble *e) {
@@ -81,6 +86,26 @@ static void discard_tree(struct ensemble *e, const struct tree *tree) {
     uv_queue_work(e->loop, &old->work, free_tree, tree_freed);
 }
 
+static void discard_loaded(struct ensemble *e, struct loading *l) {
+    if (l->aside) discard_tree(e, &l->tree);
+    receiving_close(&l->from);
+}
+
+static void load_in_place(struct ensemble *e, uint64_t index) {
+    struct snapshots found;
+    uint64_t term;
+    logger_info("there is no memory for two trees, so nobody is served while the snapshot of the "
+                "leader is loaded",
+                LOGGER_UINT("snapshot_index", index));
+    data_clear(e->tree);
+    if (snapshots_list(&found, e->disk.data_directory, e->settings->data_dir) == 0 &&
+        data_load(e->tree, &found, index, &term) == 0)
+        return;
+    logger_error("the snapshot of the leader cannot be loaded, so the server stops; start it again",
+                 LOGGER_STRING("reason", found.message));
+    _exit(ENSEMBLE_EXIT_FAILED);
+}
+
 /* The tree becomes that of the snapshot, and the log what comes after it. */
 static void install(struct ensemble *e, struct loading *l) {
     struct raft_config config;
@@ -89,9 +114,13 @@ static void install(struct ensemble *e, struct loading *l) {
     bool in_log = index <= window_last(&e->log) && index >= e->raft.snapshot_index &&
                   raft_term_at(&e->raft, index) == term;
     bool on_disk = in_log && e->raft.durable_index >= index;
-    l->tree.rules = e->tree->rules;
-    discard_tree(e, e->tree);
-    *e->tree = l->tree;
+    if (l->aside) {
+        l->tree.rules = e->tree->rules;
+        discard_tree(e, e->tree);
+        *e->tree = l->tree;
+    } else {
+        load_in_place(e, index);
+    }
     if (!members_adopt_committed(e, &config)) {
         logger_error("the snapshot that the leader sent has no members, so the server stops",
                      LOGGER_UINT("snapshot_index", index));
@@ -122,13 +151,21 @@ static void install(struct ensemble *e, struct loading *l) {
 
 static int read_for_tree(void *context, void *bytes, size_t size) {
     struct loading *l = ((void **)context)[0];
-    return atomic_load(&l->abandoned) ? -1 : snapshot_read(((void **)context)[1], bytes, size);
+    l->used += size;
+    if (atomic_load(&l->abandoned) || l->used > l->room) return -1;
+    return snapshot_read(((void **)context)[1], bytes, size);
 }
 
 static int decode(void *context, struct snapshot_reader *reader) {
     struct loading *l = context;
     void *both[] = {l, reader};
-    return tree_load(&l->tree, read_for_tree, both, &l->why);
+    unsigned char part[4096];
+    if (tree_load(&l->tree, read_for_tree, both, &l->why) == 0) return 0;
+    if (l->used <= l->room) return -1;
+    tree_close(&l->tree);
+    l->aside = false; /* the checksum at its end says whether it is whole */
+    while (!atomic_load(&l->abandoned) && snapshot_read(reader, part, sizeof part) == 0) continue;
+    return 0;
 }
 
 static void load(uv_work_t *work) {
@@ -150,14 +187,12 @@ void install_advance(struct ensemble *e) {
     bool sound = l->from.index <= RAFT_INDEX_MAX && l->term && l->term <= e->raft.term;
     bool needed = sound && l->from.index > e->raft.commit_index && !ensemble_leads(e);
     if (!needed) {
-        discard_tree(e, &l->tree);
-        receiving_close(&l->from);
+        discard_loaded(e, l);
     } else if (receiving_end(&l->from) == 0) {
         install(e, l);
     } else {
         complain(&l->from);
-        discard_tree(e, &l->tree);
-        receiving_close(&l->from);
+        discard_loaded(e, l);
     }
     l->decoded = false;
     busy_with(e->busy, before);
@@ -174,13 +209,17 @@ static void loaded(uv_work_t *work, int status) {
         return;
     }
     if (!e->draining) complain(&l->from);
-    tree_close(&l->tree);
+    if (l->aside) tree_close(&l->tree);
     receiving_close(&l->from);
 }
 
 static void begin_loading(struct ensemble *e, const struct receiving *from) {
     struct loading *l = &e->install->loading;
-    *l = (struct loading){.ensemble = e, .from = *from, .decoding = true};
+    *l = (struct loading){.ensemble = e,
+                          .from = *from,
+                          .room = e->memory_max / TREE_PER_BYTE,
+                          .aside = true,
+                          .decoding = true};
     int status = tree_open(&l->tree, e->tree->seed);
     cv_assert(status == 0);
     l->work.data = l;
