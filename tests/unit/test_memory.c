@@ -208,6 +208,23 @@ static void what_was_given_back_is_not_free(void **state) {
     free(kept);
 }
 
+/* They are the tree's largest things, after the nodes. */
+static void what_large_tables_take_is_used(void **state) {
+    enum { MANY = 1 << 22 };
+    struct table table = {0};
+    size_t resident = 0;
+    (void)state;
+    if (!mallinfo2().uordblks) skip(); /* a sanitizer's allocator */
+    table_reserve(&table, MANY);
+    for (uint32_t i = 1; i <= MANY; i++) table_add(&table, i * 2654435761u, i);
+    assert_true(table_mapped() >= MANY * sizeof(struct table_slot));
+    uv_resident_set_memory(&resident);
+    open_server(resident);
+    assert_in_range(server.memory.used, table_mapped(), resident);
+    table_close(&table);
+    assert_int_equal(table_mapped(), 0);
+}
+
 static void a_list_grows_by_what_is_left(void **state) {
     (void)state;
     enum { LIMIT = 1 << 30, STEPS = 4096 };
@@ -595,6 +612,7 @@ int main(void) {
         cmocka_unit_test(what_is_there_for_a_time_has_what_the_rest_leaves),
         cmocka_unit_test(what_was_freed_in_pieces_counts_at_last),
         cmocka_unit_test(what_was_given_back_is_not_free),
+        cmocka_unit_test(what_large_tables_take_is_used),
         cmocka_unit_test(a_list_grows_by_what_is_left),
         cmocka_unit_test(an_answer_leaves_some_of_it),
         cmocka_unit_test(a_request_is_a_small_part_of_it),

@@ -61,7 +61,7 @@ class Ordinary:
     not count as the server's delay."""
 
     def __init__(self, pid, address):
-        self.pid = pid
+        self.pid, self.parent = pid, os.getpid()
         self.stopping = multiprocessing.Event()
         self.outcome = multiprocessing.Queue()
         self.process = multiprocessing.Process(target=self.run, args=(address,), daemon=True)
@@ -79,6 +79,7 @@ class Ordinary:
         rounds = 0
         assert client.create(path, b"0") == 0
         while rounds < ROUNDS_MIN or not self.stopping.is_set():
+            assert os.getppid() == self.parent, "the attack has failed"
             rounds += 1
             value = b"%d" % rounds
             assert client.set(path, value, rounds - 1) == 0
@@ -477,6 +478,31 @@ def reads_in_the_middle(address):
                 assert xid != 2 or record[4:8] == b"good", record
 
 
+def reads_of_what_was_written(address):
+    """Reads between writes of their client: what they read is not there when they arrive, or is short, or null."""
+    crowd = [raw.Client(address) for _ in range(600)]  # so that little is read between two writes
+    client, other = raw.Client(address), raw.Client(address)
+    path = f"/written{os.getpid()}"
+    delays = raw.multi_record([(CHECK, raw.text("/") + struct.pack(">i", -1))] * 15000)
+    for data in (None, b"", b"x" * 1000000):
+        buffer = struct.pack(">i", -1) if data is None else raw.buffer(data)
+        create = raw.text(path) + buffer + raw.OPEN_ACL + struct.pack(">i", 0)
+        change = raw.text(path) + buffer + struct.pack(">i", -1)
+        for _ in range(3):
+            other.send(raw.MULTI, delays)
+        client.socket.sendall(b"".join(
+            raw.buffer(struct.pack(">ii", number, opcode) + record) for number, (opcode, record) in
+            enumerate([(raw.CREATE, create), (raw.GET, raw.path_record(path)), (raw.SET, change),
+                       (raw.GET, raw.path_record(path)), (raw.DELETE, raw.text(path) + struct.pack(">i", -1))])))
+        for number in range(5):
+            xid, error, record = client.receive()
+            assert (xid, error) == (number, 0), (xid, error)
+            if number in (1, 3):
+                assert record[:len(buffer)] == buffer, record[:10]
+    for one in crowd:
+        one.drop()
+
+
 GET_CHILDREN = 8
 
 
@@ -623,7 +649,7 @@ def memory_of(pid):
 ATTACKS = [byte_by_byte, never_reads, asks_for_much, too_long, large_handshake, lengths_inside, short_frames, long_paths,
            garbage, half_open, flood, idle_crowd, identities_multiplied, checked_again_and_again,
            counted_again_and_again, lists_without_end, pings_of_the_deaf, entries_without_end,
-           lists_between_writes, reads_in_the_middle, deaf_watchers, watches_restored,
+           lists_between_writes, reads_in_the_middle, reads_of_what_was_written, deaf_watchers, watches_restored,
            watches_between_writes, missed_and_not_read, told_of_much]
 
 

@@ -248,6 +248,31 @@ def long_listings(pid, address, http, limit):
         one.drop()
 
 
+def tiny_nodes(pid, address, limit):
+    """Where some of many small nodes were deleted, others like them fit."""
+    client = raw.Client(address)
+    assert client.create("/tiny") == 0
+
+    def batches(opcode, record, first, step):
+        for number in range(first, 1000, step):
+            some = [(opcode, record(f"/tiny/{number}-{i}")) for i in range(1000)]
+            if error := client.call(raw.MULTI, raw.multi_record(some))[0]:
+                assert error == SYSTEM_ERROR, error
+                return number
+        return number
+
+    made = batches(raw.CREATE, lambda path: create_record(path, b""), 0, 1)
+    assert limit >> 20 < made < 1000, made
+    assert resident(pid) < limit, resident(pid)
+    deleted = [(raw.DELETE, delete_record(f"/tiny/{number}-{i}")) for number in range(made) for i in range(0, 1000, 3)]
+    for at in range(0, len(deleted), 1000):
+        assert client.call(raw.MULTI, raw.multi_record(deleted[at:at + 1000]))[0] == 0
+    for name in range(300):
+        eventually(lambda: client.create(f"/tiny/{name}") == 0, "there is room where a third was deleted", pause_s=0.1)
+    assert resident(pid) < limit, resident(pid)
+    client.drop()
+
+
 def main():
     pid, address, http, mib = sys.argv[1:]
     client = raw.Client(address)
@@ -279,6 +304,7 @@ def main():
         return not error
     eventually(is_created, "there is room again")  # it measures now and then
     assert client.get("/again") == (b"x", 0)
+    tiny_nodes(pid, address, int(mib) << 20)
 
 
 serves(sys.argv[2])

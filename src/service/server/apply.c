@@ -24,7 +24,7 @@ static void notify(void *context, uint32_t number, int32_t type, struct zk_text 
     struct notification *n = context;
     struct server *s = n->server;
     struct connection *c = s->connections.at[number];
-    n->steps += 1 + (size_t)path.size / TREE_STEP_BYTES;
+    n->steps += tree_steps((size_t)path.size);
     if (!c || c->misses_events) return; /* it has ended, or is about to */
     if (c->told_commit != s->statistics.commits) c->told = 0;
     c->told_commit = s->statistics.commits;
@@ -49,7 +49,7 @@ static size_t notify_some(struct server *s, size_t from, size_t *steps) {
     for (; i < count && *steps; i++) {
         const struct tree_event *event = &s->tree.event[i];
         struct zk_text path = tree_event_path(&s->tree, event);
-        struct notification n = {s, event, 1 + (size_t)path.size / TREE_STEP_BYTES};
+        struct notification n = {s, event, tree_steps((size_t)path.size)};
         if (s->is_observed) s->admin->changed(s, event->type, path);
         watches_fire(&s->watches, event->type, path, notify, &n);
         *steps -= n.steps < *steps ? n.steps : *steps;
@@ -159,7 +159,8 @@ enum ensemble_applied apply_entry(struct server *s, const struct raft_entry *raw
 
 void answer_reconfigs(struct server *s) {
     int32_t error;
-    if (!ensemble_change_ended(s->ensemble, &error)) return;
+    /* In the middle of an entry its zxid is there, and its events are not. */
+    if (s->applying.begun || !ensemble_change_ended(s->ensemble, &error)) return;
     for (uint32_t i = 1; i <= s->connections.slots; i++) {
         struct connection *c = s->connections.at[i];
         if (!c || !c->awaits_change) continue;

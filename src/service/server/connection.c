@@ -117,11 +117,12 @@ static size_t steps_of_read(const struct connection *c, const struct zk_op *op, 
     return tree_expected_steps(&c->server->tree, op->number, &r);
 }
 
-/* Writes before a list may make it as long as they are. */
+/* Writes before a read may make what it reads as long as they are. */
 static size_t steps_of_writes(const struct connection *c, int32_t op) {
     enum { CREATE_BYTES = 64 };
+    size_t bytes = c->scanned - c->answered;
     bool lists = op == ZK_OP_GET_CHILDREN || op == ZK_OP_GET_CHILDREN2;
-    return lists ? (c->scanned - c->answered) / CREATE_BYTES : 0;
+    return lists ? bytes / CREATE_BYTES : op == ZK_OP_GET_DATA ? bytes / TREE_STEP_BYTES : 0;
 }
 
 /* Others may have made more nodes meanwhile. */
@@ -190,6 +191,7 @@ static bool handle(struct connection *c, struct zk_in *frame) {
     const struct zk_op *op = zk_op_of(header.type);
     if (c->reconfiguring) return false; /* all requests after it wait */
     if (goes_through_log(c->server, op) && c->read_only) {
+        if (must_wait_for_entry(c)) return false;
         note_request(c, &header);
         c->server->statistics.refused[REFUSED_read_only]++;
         reply_end(c, reply_begin(c), header.xid, c->server->tree.zxid, ZK_NOTREADONLY);

@@ -32,7 +32,8 @@ static uint64_t allocated_bytes(const struct server *s) {
     bytes = info.uordblks + info.hblkhd;
 #endif
     if (!bytes) return UINT64_MAX / 2; /* another allocator's, so that it is all that is resident */
-    return bytes + file_bytes() + s->tree.totals.used + (s->tree.nodes + 1) * sizeof(struct node);
+    return bytes + table_mapped() + file_bytes() + s->tree.totals.used +
+           (s->tree.nodes + 1) * sizeof(struct node);
 }
 
 /* ---- What may be used ---- */
@@ -101,7 +102,9 @@ void memory_open(struct server *s) {
     s->connections.received_max = s->memory.entries_max = SIZE_MAX;
     uint64_t resident = resident_bytes(), allocated = allocated_bytes(s);
     s->memory.around = resident > allocated ? resident - allocated : 0;
-    if (s->memory.limit)
+    if (s->memory.limit && !resident)
+        logger_warning("the system does not say how much memory is used, so it is not limited");
+    else if (s->memory.limit)
         logger_info("memory is limited: with less than a tenth of it left, requests that need more "
                     "are refused",
                     LOGGER_UINT("bytes", s->memory.limit));

@@ -88,12 +88,13 @@ void reading_drop(struct server *s) {
     s->committed_then = ensemble_committed(s->ensemble);
 }
 
-/* Between two of them what is committed is applied; but one that entries wait for is not to wait
- * for entries. */
+/* Such a read is not to wait for entries. */
+static bool entries_wait_for(const struct connection *c) { return c->passed && c->waiting; }
+
+/* Between two of them what is committed is applied. */
 static bool others_read(const struct connection *c) {
     const struct server *s = c->server;
-    bool entries_wait = c->passed && c->waiting;
-    return reading_is_on(s) || (s->reading_ended && !entries_wait);
+    return reading_is_on(s) || (s->reading_ended && !entries_wait_for(c));
 }
 
 static enum request_status wait(struct connection *c) {
@@ -122,7 +123,7 @@ static enum request_status begin_list(struct connection *c, const struct zk_requ
     struct read_progress progress = {0};
     size_t *steps = s->connections.resuming ? &s->steps.reread : &s->steps.read;
     bool must_wait = !*steps || (c->awaits_reading && others_read(c));
-    if (must_wait && !c->passed) return wait(c);
+    if (must_wait && !entries_wait_for(c)) return wait(c);
     size_t reply = reply_begin(c);
     int32_t err = read_list(c, header->type, body, reply, &progress, steps);
     if (err == TREE_UNFINISHED) return become_reading(c, reply, &progress);

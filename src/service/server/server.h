@@ -2,6 +2,7 @@
  * life of a request between them.
  *
  *   connection.c  frames as they arrive; which of them wait for which
+ *   outgoing.c    what goes to clients, and what becomes of it if they do not take it
  *   accept.c      connections that come and go
  *   request.c     requests that are answered without the log: reads, authentication
  *   watching.c    watches that clients ask for
@@ -9,6 +10,8 @@
  *   operate.c     writes of operators
  *   propose.c     requests that go through the log: proposed here ...
  *   apply.c       ... and applied, notified to watchers and answered here, when they are committed
+ *   cost.c        what is refused before it goes into the log
+ *   memory.c      the memory that may be used; copies.c: what a snapshot takes of it
  *   reload.c      certificates and keys that are replaced
  *   server.c      listeners, timers, signals, the loop iteration
  *
@@ -140,7 +143,7 @@ struct connections {
 };
 
 /* A read that takes several loop iterations.  There is one at a time, and meanwhile the tree does
- * not change. */
+ * not change, but for the list of members. */
 struct reading {
     uint32_t connection;     /* 0: none, or it is asked for over HTTP */
     struct listing *listing; /* an operator's; NULL: it is a client's read */

@@ -121,8 +121,9 @@ size_t tree_expected_steps(const struct tree *tree, int32_t op, const union zk_r
     if (op != ZK_OP_GET_DATA && !is_of_children) return op == ZK_OP_EXISTS ? 1 : UNKNOWN;
     if (path.size < 0) return 1;
     const struct node *node = &tree->node[tree_find(tree, path)];
-    return 1 +
-           (is_of_children ? node_children(node) : (size_t)node_data(node).size / TREE_STEP_BYTES);
+    if (is_of_children) return 1 + node_children(node);
+    int32_t size = node_data(node).size; /* less than none: null */
+    return tree_steps(size > 0 ? (size_t)size : 0);
 }
 
 int32_t tree_read_some(struct tree *tree, int32_t op, const union zk_request *request,

@@ -264,8 +264,9 @@ bool tree_read_entry(struct zk_in *in, struct tree_entry *entry);
 /* What may take several loop iterations has so many steps in each, which are counted down.  One is
  * an item, or so many of its bytes if it is long. */
 enum { TREE_STEP_BYTES = 1024 };
+static inline size_t tree_steps(size_t bytes) { return 1 + bytes / TREE_STEP_BYTES; }
 static inline void tree_step_over(size_t bytes, size_t *steps) {
-    size_t cost = 1 + bytes / TREE_STEP_BYTES;
+    size_t cost = tree_steps(bytes);
     *steps -= cost < *steps ? cost : *steps;
 }
 
