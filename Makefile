@@ -356,7 +356,7 @@ $(B)/conclave-simulate: $(WORLD) $(filter-out $(DATED),$(SIMULATED)) | $(DATED)
 # blocks of code as the compiler makes them here, whatever the flags of the program are.
 COST_SOURCES := $(sort $(addprefix src/base/,assert.c arena.c table.c summary.c busy.c logger.c parse.c spelling.c) \
                 $(wildcard src/wire/zk/*.c src/service/tree/*.c src/service/settings/*.c) \
-                $(addprefix src/service/server/,accept.c apply.c connection.c cost.c crowd.c identity.c outgoing.c propose.c request.c session.c watching.c))
+                $(addprefix src/service/server/,accept.c apply.c connection.c cost.c crowd.c identity.c incoming.c outgoing.c propose.c request.c session.c watching.c))
 COST_OBJECTS := $(COST_SOURCES:src/%.c=$(B)/cost/%.o)
 COST_WRAPS := malloc calloc realloc strdup free clock_gettime getrandom request_answer __sanitizer_cov_trace_pc
 COST_LDFLAGS := -fno-lto $(addprefix -Wl$(comma)--wrap=,$(COST_WRAPS)) -lcrypto -lm

@@ -1,6 +1,5 @@
 #include "base/table.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,17 +11,12 @@ enum { HUGE_PAGE = 1 << 21 };
 static size_t size_of(uint32_t slots) { return slots * sizeof(struct table_slot); }
 static bool is_large(uint32_t slots) { return size_of(slots) >= 2 * HUGE_PAGE; }
 
-static atomic_size_t mapped_bytes;
-
-size_t table_mapped(void) { return mapped_bytes; }
-
 /* Lookups in a large table are random accesses: with pages of the default size each would miss the
  * TLB.  The system zeroes them as they are touched, not all at once. */
 static struct table_slot *map_slots(size_t size) {
     unsigned char *mapped = mmap(NULL, size + HUGE_PAGE, PROT_READ | PROT_WRITE,
                                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     cv_assert(mapped != MAP_FAILED);
-    mapped_bytes += size;
     size_t before = -(uintptr_t)mapped & (HUGE_PAGE - 1);
     if (before) munmap(mapped, before);
     munmap(mapped + before + size, HUGE_PAGE - before);
@@ -38,12 +32,19 @@ static struct table_slot *new_slots(uint32_t count) {
 }
 
 static void free_slots(struct table_slot *slots, uint32_t count) {
-    if (!slots || !is_large(count)) {
+    if (slots && is_large(count))
+        munmap(slots, size_of(count));
+    else
         free(slots);
-        return;
-    }
-    munmap(slots, size_of(count));
-    mapped_bytes -= size_of(count);
+}
+
+static size_t mapped(const struct table_slot *slots, uint32_t count) {
+    return slots && is_large(count) ? size_of(count) : 0;
+}
+
+size_t table_mapped(const struct table *table) {
+    return mapped(table->slot, table->slots) + mapped(table->old, table->old_slots) +
+           mapped(table->next, table->slots * 2);
 }
 
 void table_close(struct table *table) {

@@ -69,7 +69,7 @@ void table_reserve(struct table *table, uint32_t count);
 void table_grow(struct table *table);
 void table_prepare(struct table *table); /* to grow soon */
 
-size_t table_mapped(void); /* bytes of all large tables, which malloc does not know of */
+size_t table_mapped(const struct table *table); /* bytes that malloc does not know of */
 void table_move(struct table *table, uint32_t slots);
 enum { TABLE_MOVES = 16 }; /* with each change: all are moved long before it grows again */
 

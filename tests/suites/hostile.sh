@@ -14,7 +14,7 @@ if [ -n "${SANITIZED:-}" ]; then
 else
     rm -r "$WORK/data"
     # Ticks never come: what is freed is noticed all the same.
-    start_server --set memory.maxMiB=64 --set tickTime=10000000 --set minSessionTimeout=4000 --set maxSessionTimeout=600000 \
+    start_server --set memory.maxMiB=64 --set maxClientCnxns=0 --set tickTime=10000000 --set minSessionTimeout=4000 --set maxSessionTimeout=600000 \
         --http 127.0.0.1:0 --set '4lw.commands.whitelist=*'
     http=$(sed -n 's/.*; HTTP on \([0-9.:]*\).*/\1/p' "$WORK/server.out")
     check "the server refuses what does not fit into its memory" bounded \

@@ -211,18 +211,18 @@ static void what_was_given_back_is_not_free(void **state) {
 /* They are the tree's largest things, after the nodes. */
 static void what_large_tables_take_is_used(void **state) {
     enum { MANY = 1 << 22 };
-    struct table table = {0};
-    size_t resident = 0;
+    struct table *table = &server.tree.index;
     (void)state;
     if (!mallinfo2().uordblks) skip(); /* a sanitizer's allocator */
-    table_reserve(&table, MANY);
-    for (uint32_t i = 1; i <= MANY; i++) table_add(&table, i * 2654435761u, i);
-    assert_true(table_mapped() >= MANY * sizeof(struct table_slot));
-    uv_resident_set_memory(&resident);
-    open_server(resident);
-    assert_in_range(server.memory.used, table_mapped(), resident);
-    table_close(&table);
-    assert_int_equal(table_mapped(), 0);
+    open_server(0);
+    table_reserve(table, MANY);
+    for (uint32_t i = 1; i <= MANY; i++) table_add(table, i * 2654435761u, i);
+    assert_true(table_mapped(table) >= MANY * sizeof(struct table_slot));
+    uv_resident_set_memory(&server.memory.limit);
+    memory_measure(&server);
+    assert_in_range(server.memory.used, table_mapped(table), server.memory.limit);
+    table_close(table);
+    assert_int_equal(table_mapped(table), 0);
 }
 
 static void a_list_grows_by_what_is_left(void **state) {
@@ -579,10 +579,83 @@ static void who_is_slow_to_ask_gives_way(void **state) {
         connection_receive(c[i], part, sizeof part);
         if (i < 2) c[i]->met_us = 2 - (uint64_t)i; /* the second is at it for longer */
     }
+    connections_bound_received(&server);
     assert_true(is_there(1));
     assert_false(is_there(2));
     assert_true(is_there(3));
     disconnect_clients(c, 3);
+}
+
+/* To find them takes as long as there are connections. */
+static void some_give_way_at_a_time(void **state) {
+    (void)state;
+    enum { MANY = 40, PART = 2000 };
+    static const unsigned char part[PART] = {0, 15, 0, 0};
+    struct connection *c[MANY];
+    open_server(0);
+    connect_clients(c, MANY);
+    server.connections.received_max = SIZE_MAX;
+    for (uint64_t i = 0; i < MANY; i++) {
+        connection_receive(c[i], part, sizeof part);
+        c[i]->met_us = (i * 7 + 3) % MANY;
+    }
+    server.connections.received_max = PART;
+    for (unsigned ended = 0; server.connections.count > 1;) {
+        server.connections.deferred = false;
+        connections_bound_received(&server);
+        assert_in_range(MANY - server.connections.count, ended + 1, ended + MANY / 2);
+        assert_true(server.connections.deferred || server.connections.count == 1);
+        ended = MANY - server.connections.count;
+        for (uint32_t i = 0; i < MANY; i++)
+            assert_true(is_there(i + 1) == ((i * 7 + 3) % MANY >= ended));
+    }
+    disconnect_clients(c, MANY);
+}
+
+static void who_asks_for_little_is_heard(void **state) {
+    (void)state;
+    enum { PART = 300 << 10, FEW = 10, LITTLE = 1 << 10 };
+    static const unsigned char part[PART] = {0, 15, 0, 0};
+    struct connection *c[3];
+    open_server(0);
+    connect_clients(c, 3);
+    server.connections.received_max = SIZE_MAX;
+    assert_true(connection_room(&c[2]->stream) == SIZE_MAX);
+    connection_receive(c[0], part, sizeof part);
+    server.connections.received_max = PART;
+    connection_receive(c[1], part, sizeof part);
+    connection_receive(c[2], part, FEW);
+    assert_int_equal(connection_room(&c[0]->stream), 0);
+    assert_false(c[1]->stream.reading);
+    assert_true(c[2]->stream.reading);
+    assert_int_equal(connection_room(&c[2]->stream), LITTLE - FEW);
+    for (int i = 0; i < 2; i++)
+        c[i]->scanned = 4; /* as if a request of theirs were answered soon */
+    connections_bound_received(&server);
+    assert_int_equal(server.connections.count, 3);
+    server.connections.received_max = SIZE_MAX;
+    for (int i = 0; i < 2; i++) c[i]->scanned = 0;
+    connections_bound_received(&server);
+    for (int i = 0; i < 3; i++) assert_true(c[i]->stream.reading);
+    disconnect_clients(c, 3);
+}
+
+static void empty_buffers_are_given_back_first(void **state) {
+    (void)state;
+    enum { PART = 10000 };
+    static const unsigned char part[PART] = {0, 15, 0, 0};
+    struct connection *c[2];
+    open_server(0);
+    connect_clients(c, 2);
+    server.connections.received_max = SIZE_MAX;
+    for (int i = 0; i < 2; i++) connection_receive(c[i], part, sizeof part);
+    c[1]->in.used = 0; /* as if it had been answered */
+    server.connections.received_max = c[0]->kept;
+    connections_bound_received(&server);
+    assert_int_equal(server.connections.count, 2);
+    assert_int_equal(c[1]->in.room, 0);
+    assert_int_equal(server.connections.received, c[0]->kept);
+    disconnect_clients(c, 2);
 }
 
 static int make_root(void **state) {
@@ -626,6 +699,9 @@ int main(void) {
         cmocka_unit_test(who_takes_nothing_gives_way),
         cmocka_unit_test(events_that_are_not_taken_are_bounded),
         cmocka_unit_test(who_is_slow_to_ask_gives_way),
+        cmocka_unit_test(some_give_way_at_a_time),
+        cmocka_unit_test(who_asks_for_little_is_heard),
+        cmocka_unit_test(empty_buffers_are_given_back_first),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
 }

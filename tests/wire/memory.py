@@ -124,6 +124,24 @@ def too_many_parts(pid, address, limit):
         connection.socket.close()
 
 
+def many_parts(pid, address, limit):
+    """Each sends little of a request, and there are many of them; others are heard."""
+    client = raw.Client(address)
+    part = struct.pack(">i", 1000000) + b"x" * 62000
+    slow = [raw.Client(address) for _ in range(600)]
+    for one in slow:
+        one.socket.setblocking(False)
+        try:
+            one.socket.send(part)
+        except OSError:
+            pass  # it has given way already, or there is no room for it
+    for _ in range(100):
+        assert client.set("/", b"x") == 0
+        assert resident(pid) < limit, resident(pid)
+    for one in slow:
+        one.socket.close()
+
+
 def receive_slowly(client):
     """An answer that is long, in small pieces; returns its xid and length."""
     time.sleep(0.3)
@@ -280,6 +298,7 @@ def main():
     long_listings(pid, address, http, int(mib) << 20)
     too_many_watches(pid, address, int(mib) << 20)
     too_many_parts(pid, address, int(mib) << 20)
+    many_parts(pid, address, int(mib) << 20)
     long_answers(pid, address, int(mib) << 20)
     full = Full(client)
     full.fill()

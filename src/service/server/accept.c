@@ -231,6 +231,7 @@ static void accept_one(struct net_listener *listener, bool with_tls) {
     c->stream.on_bytes = s->settings.same_port && !with_tls ? first_bytes_received : bytes_received;
     c->stream.on_handshake = with_tls ? handshake_received : NULL;
     c->stream.on_secured = secured;
+    c->stream.on_room = connection_room;
     c->stream.on_drained = drained;
     c->stream.on_end = stream_ended;
     c->stream.on_closed = stream_closed;

@@ -13,9 +13,7 @@
 #include "service/server/internal.h"
 
 enum {
-    HANDSHAKE_MAX = 1024,      /* bytes */
-    BUFFER_KEPT = 1 << 14,     /* bytes that an empty buffer may keep */
-    READ_WHILE_FULL = 1 << 16, /* bytes of requests: many pings, and little else */
+    HANDSHAKE_MAX = 1024, /* bytes */
 };
 
 /* ---- The requests ---- */
@@ -236,35 +234,9 @@ static void time_reads(struct connection *c) {
 }
 
 /* Whether it has sent a request, and not only a part of one, that is not answered. */
-static bool awaits_answer(const struct connection *c) {
+bool connection_awaits_answer(const struct connection *c) {
     struct zk_in frame;
     return c->answered < c->scanned || frame_at(c, c->scanned, &frame) == 1;
-}
-
-void connection_count_received(struct connection *c, size_t kept) {
-    c->server->connections.received += kept - c->kept;
-    c->kept = kept;
-}
-
-/* Gives memory back, and stops reading while too much waits. */
-static void tidy(struct connection *c) {
-    if (c->answered == c->in.used) {
-        c->in.used = c->answered = c->scanned = c->read_index_end = 0;
-        if (c->in.room > BUFFER_KEPT) bytes_close(&c->in);
-    } else if (c->answered > c->in.used / 2) {
-        memmove(c->in.at, c->in.at + c->answered, c->in.used - c->answered);
-        c->in.used -= c->answered;
-        c->scanned -= c->answered;
-        c->read_index_end -= c->read_index_end < c->answered ? c->read_index_end : c->answered;
-        c->answered = 0;
-    }
-    /* Who takes a long answer sends pings meanwhile, and its session lives by them. */
-    bool answers_wait = net_unsent(&c->stream) > CONNECTION_UNSENT_MAX;
-    size_t max = answers_wait ? READ_WHILE_FULL : 2 * (size_t)c->server->settings.packet_bytes_max;
-    const struct connections *all = &c->server->connections;
-    bool full =
-        c->in.used - c->answered > max || (all->received > all->received_max && awaits_answer(c));
-    if (c->state != CONNECTION_ENDING) net_read(&c->stream, !full && !c->server->leaving_us);
 }
 
 /* Answers the reads that were passed over, up to the next write; false: nothing after them may be
@@ -322,7 +294,7 @@ static void process(struct connection *c) {
         if (c->stream.closing) break;
     }
     time_reads(c);
-    if (!c->stream.closing) tidy(c);
+    if (!c->stream.closing) connection_tidy(c);
 }
 
 void connection_process(struct connection *c) {
@@ -380,33 +352,6 @@ void connections_resume(struct server *s) {
     all->resuming = false;
 }
 
-/* Of those that have sent a large part of a request, or have sent one for some time, the one that
- * is at it for the longest. */
-static struct connection *slowest_to_ask(const struct connections *all, uint64_t now_us) {
-    enum { MUCH = 1 << 16, LONG_US = 1000000 };
-    struct connection *slowest = NULL;
-    for (uint32_t i = 1; i <= all->slots; i++) {
-        struct connection *c = all->at[i];
-        if (!c || !c->in.used) continue;
-        bool takes_nothing = c->unsent > CONNECTION_UNSENT_MAX && c->kept > MUCH;
-        if (awaits_answer(c) && !takes_nothing) continue;
-        if (c->kept <= MUCH && now_us - c->met_us < LONG_US) continue;
-        if (!slowest || c->met_us < slowest->met_us) slowest = c;
-    }
-    return slowest;
-}
-
-/* Parts of requests may not take the memory that others need.  Those that are complete are answered
- * soon, and no more is read of who has sent them. */
-static void end_slowest(struct server *s) {
-    const struct connections *all = &s->connections;
-    struct connection *c;
-    while (all->received > all->received_max && (c = slowest_to_ask(all, s->clock.monotonic_us))) {
-        s->statistics.refused[REFUSED_memory]++;
-        connection_end(c);
-    }
-}
-
 void connection_receive(struct connection *c, const unsigned char *bytes, size_t size) {
     clock_read(&c->server->clock);
     c->received_us = c->server->clock.monotonic_us;
@@ -415,6 +360,4 @@ void connection_receive(struct connection *c, const unsigned char *bytes, size_t
     if (!c->in.used) c->met_us = c->received_us;
     bytes_add(&c->in, bytes, size);
     connection_process(c);
-    if (c->server->connections.received > c->server->connections.received_max)
-        end_slowest(c->server);
 }

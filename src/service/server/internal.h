@@ -89,12 +89,19 @@ void connection_receive(struct connection *connection, const unsigned char *byte
 void connection_process(struct connection *connection);
 /* The write at the front has been answered. */
 void connection_answered(struct connection *connection);
-void connection_count_received(struct connection *connection, size_t received);
+bool connection_awaits_answer(const struct connection *connection);
 /* Whether it has reads that are to be answered before the next entry is applied. */
 void connection_count_delay(struct connection *connection, bool delays);
 void connections_resume(struct server *server); /* after backpressure */
 /* Serves the reads whose read index is reached. */
 void connections_serve_reads(struct server *server);
+
+/* ---- incoming.c ---- */
+
+size_t connection_room(struct net_stream *stream);   /* for more of what it sends */
+void connection_tidy(struct connection *connection); /* gives memory back; reads on, or not */
+void connection_count_received(struct connection *connection, size_t received);
+void connections_bound_received(struct server *server);
 
 /* ---- outgoing.c ---- */
 

@@ -23,6 +23,18 @@ static uint64_t file_bytes(void) {
     return found == 1 ? pages * (uint64_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
+/* The tables that become large. */
+static uint64_t mapped_bytes(const struct server *s) {
+    const struct tree *tree = &s->tree;
+    const struct watches *w = &s->watches;
+    const struct table *const table[] = {
+        &tree->index,   &tree->sessions.index, &tree->acls.index,  &tree->quota_index,
+        &w->path_index, &w->watch_index,       &w->recursive_index};
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) bytes += table_mapped(table[i]);
+    return bytes;
+}
+
 /* What was freed is used again before the system is asked for more, by what fits into it.  Some of
  * it is not resident, so only the rest is counted: what was not freed. */
 static uint64_t allocated_bytes(const struct server *s) {
@@ -32,7 +44,7 @@ static uint64_t allocated_bytes(const struct server *s) {
     bytes = info.uordblks + info.hblkhd;
 #endif
     if (!bytes) return UINT64_MAX / 2; /* another allocator's, so that it is all that is resident */
-    return bytes + table_mapped() + file_bytes() + s->tree.totals.used +
+    return bytes + mapped_bytes(s) + file_bytes() + s->tree.totals.used +
            (s->tree.nodes + 1) * sizeof(struct node);
 }
 
@@ -75,6 +87,8 @@ static void divide_the_rest(struct server *s) {
     uint64_t third = lasting < all ? (all - lasting) / 3 : 0;
     if (third < limit / PARTS) third = limit / PARTS;
     s->connections.received_max = (size_t)least_of(third, limit / 4);
+    size_t largest = 2 * (size_t)s->settings.packet_bytes_max; /* buffers grow by doubling */
+    if (s->connections.received_max < largest) s->connections.received_max = largest;
     s->connections.unsent_max = (size_t)least_of(third, unsent_max(limit));
     s->memory.entries_max = (size_t)third;
     if (s->ensemble) ensemble_limit_memory(s->ensemble, s->memory.entries_max);

@@ -46,6 +46,7 @@ static void advance(struct server *s) {
     if (ensemble_applied(s->ensemble) >= s->committed_then) s->reading_ended = false;
     answer_reconfigs(s);
     connections_resume(s);
+    connections_bound_received(s);
     connections_flush(s);
     if (ensemble_has_work(s->ensemble) || has_more(s))
         server_wake(s);

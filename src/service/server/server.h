@@ -2,6 +2,7 @@
  * life of a request between them.
  *
  *   connection.c  frames as they arrive; which of them wait for which
+ *   incoming.c    what clients send: how much of it is kept, and who gives way
  *   outgoing.c    what goes to clients, and what becomes of it if they do not take it
  *   accept.c      connections that come and go
  *   request.c     requests that are answered without the log: reads, authentication
@@ -88,6 +89,7 @@ struct connection {
     uint64_t acknowledged; /* bytes, by the client's system, as they were seen since then */
     bool acknowledged_known;
     size_t kept;     /* ... in connections.received */
+    bool paused;     /* it is not read from, as all together have sent too much */
     uint64_t met_us; /* when its last request was complete, or the first bytes of one came */
     bool misses_events;
     bool secure; /* as it is counted in connections.secure */
@@ -134,6 +136,7 @@ struct connections {
     int descriptors_max; /* numbers from here on are not for clients' sockets */
     uint64_t descriptors_logged_us;
     bool backpressure; /* some wait for room in the outbox */
+    bool paused;       /* some are not read from, as `received` is too much */
     bool deferred;     /* some wait for the next loop iteration, or a later one */
     bool resuming;     /* these are having their turn, ... */
     uint32_t resumed;  /* ... the one after this first */

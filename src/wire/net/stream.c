@@ -155,8 +155,10 @@ bool net_is_loopback(const struct sockaddr *address) {
 /* ---- Receiving ---- */
 
 static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer) {
+    struct net_stream *stream = (struct net_stream *)handle;
+    size_t room = stream->on_room ? stream->on_room(stream) : ROOM;
     (void)suggested;
-    *buffer = uv_buf_init(handle->loop->data, ROOM);
+    *buffer = uv_buf_init(handle->loop->data, (unsigned)(room < ROOM ? room : ROOM));
 }
 
 static void bytes_received(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buffer) {
@@ -167,6 +169,8 @@ static void bytes_received(uv_stream_t *tcp, ssize_t size, const uv_buf_t *buffe
         tls_receive(stream, (const unsigned char *)buffer->base, (size_t)size);
     else if (size > 0)
         stream->on_bytes(stream, (const unsigned char *)buffer->base, (size_t)size);
+    else if (size == UV_ENOBUFS)
+        net_read(stream, false);
     else if (size < 0)
         stream->on_end(stream);
 }

@@ -25,6 +25,8 @@ struct net_stream {
     struct tls_session *tls;     /* NULL: plain; see wire/net/tls.h */
     /* The first callback of a stream that was dialed.  After an error (libuv's) close it. */
     void (*on_connected)(struct net_stream *stream, int error);
+    /* Unless NULL, how much is taken now; 0: reading stops, until it is wanted again. */
+    size_t (*on_room)(struct net_stream *stream);
     void (*on_bytes)(struct net_stream *stream, const unsigned char *bytes, size_t size);
     /* With TLS, before the first byte.  NULL: secured; otherwise why not, and on_end is next. */
     void (*on_secured)(struct net_stream *stream, const char *failure);
