@@ -4,6 +4,7 @@ import os
 import random
 import re
 import signal
+import struct
 import threading
 import time
 
@@ -18,6 +19,7 @@ import raw
 
 BIG = 900000  # bytes of a node
 EPHEMERAL, MULTI = 1, 14
+SYSTEM_ERROR = -1
 
 
 class Steady(threading.Thread):
@@ -254,10 +256,10 @@ def all_of(address, base="/big"):
         return None
 
 
-def expect_same(ensemble):
-    want = all_of(ensemble.leader().address)
+def expect_same(ensemble, base="/big"):
+    want = all_of(ensemble.leader().address, base)
     for member in ensemble.members:
-        eventually(lambda m=member: all_of(m.address) == want, f"server {member.number} has all")
+        eventually(lambda m=member: all_of(m.address, base) == want, f"server {member.number} has all")
 
 
 def catches_up_by_log(directory):
@@ -335,6 +337,35 @@ def no_memory_for_two_trees(directory):
     away.options = unlimited
     away.start()
     expect_same(ensemble)
+    ensemble.stop()
+
+
+def memory_of_one_is_short(directory):
+    """What is written through one member all have to keep, so nobody takes more than the one with the least memory."""
+    def fill(first):
+        for number in range(first, 200):
+            err = client.create(f"/full/{number}", b"x" * 500000)
+            if err:
+                assert err == SYSTEM_ERROR, err
+                return number
+        raise AssertionError("it takes everything")
+
+    ensemble = Ensemble(directory)
+    small = ensemble.members[0]
+    small.options = [*small.options, "--set", "memory.maxMiB=48"]
+    ensemble.start()
+    other = next(member for member in ensemble.roles()[1] if member is not small)
+    client = connect(other.address)
+    assert client.create("/full") == 0
+    made = fill(0)
+    assert made > 10, made
+    assert f"another server is short, so requests that need more are refused here, too server={small.number}" \
+        in other.log(), other.log()
+    assert connect(small.address).get("/full/0") == (b"x" * 500000, 0)
+    for number in range(made):
+        assert client.call(raw.DELETE, raw.text(f"/full/{number}") + struct.pack(">i", -1))[0] == 0
+    eventually(lambda: client.create("/full/n0", b"x" * 500000) == 0, "there is room again", pause_s=0.1)
+    expect_same(ensemble, "/full")
     ensemble.stop()
 
 
@@ -583,5 +614,5 @@ def check_reconnecting(member, everybody):
 
 if __name__ == "__main__":
     main([leader_killed, all_killed, stopped_leader, followers_stopped, catches_up_by_log, catches_up_by_log_on_disk,
-          catches_up_by_snapshot, no_memory_for_two_trees, much_at_a_time, snapshot_damaged, receiver_killed,
+          catches_up_by_snapshot, no_memory_for_two_trees, memory_of_one_is_short, much_at_a_time, snapshot_damaged, receiver_killed,
           sender_killed, rolling_restart, rolling_restart_by_threads])

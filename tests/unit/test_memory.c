@@ -337,6 +337,28 @@ static void what_a_snapshot_keeps_counts(void **state) {
     free(fresh);
 }
 
+static void entries_wait_for_what_a_snapshot_keeps(void **state) {
+    (void)state;
+    enum { LIMIT = 1 << 30 };
+    open_server(LIMIT);
+    server.memory.resident = LIMIT / 64 * 63;
+    assert_false(memory_holds_entries(&server));
+    server.memory.copies.process = 1;
+    server.ensemble = &ensemble;
+    server.memory.weight = UINT64_MAX; /* nothing has grown since */
+    assert_true(memory_holds_entries(&server));
+    server.stopping = true;
+    assert_false(memory_holds_entries(&server));
+    server.stopping = false;
+    server.memory.resident = LIMIT / 64 * 58;
+    assert_false(memory_holds_entries(&server));
+    ensemble.statistics.log_bytes += LIMIT / 1024 / 8; /* many deletes */
+    assert_true(memory_holds_entries(&server));
+    ensemble.statistics.log_bytes = 0;
+    server.memory.copies.process = 0;
+    server.ensemble = NULL;
+}
+
 static void what_a_snapshot_keeps_is_used(void **state) {
     (void)state;
     enum { COUNTED = 1 << 30 };
@@ -691,6 +713,7 @@ int main(void) {
         cmocka_unit_test(a_request_is_a_small_part_of_it),
         cmocka_unit_test(what_is_received_and_not_sent_counts),
         cmocka_unit_test(what_a_snapshot_keeps_counts),
+        cmocka_unit_test(entries_wait_for_what_a_snapshot_keeps),
         cmocka_unit_test(what_a_snapshot_keeps_is_used),
         cmocka_unit_test(who_takes_a_long_answer_is_not_deaf),
         cmocka_unit_test(who_takes_little_by_little_is_not_deaf),

@@ -84,10 +84,50 @@ static void entries_have_what_the_rest_leaves(void **state) {
     close_ensemble();
 }
 
+/* What is durable is acknowledged, so the leader sends more. */
+static void what_is_not_applied_is_bounded(void **state) {
+    (void)state;
+    server.settings.inflight_bytes = 16 * MIB;
+    open_ensemble();
+    ensemble.raft.role = RAFT_FOLLOWER;
+    fill(&ensemble.log, 8 * MIB);
+    ensemble.raft.durable_index = ensemble.raft.last_index;
+    assert_true(room_for_received(&ensemble));
+    assert_int_equal(room_in_flight(&ensemble), 16 * MIB);
+    ensemble_limit_memory(&ensemble, 32 * MIB);
+    assert_in_range(room_in_flight(&ensemble), MIB, 8 * MIB);
+    assert_true(room_for_received(&ensemble)); /* nothing can be applied before more is committed */
+    ensemble.raft.commit_index = ensemble.raft.last_index;
+    assert_false(room_for_received(&ensemble));
+    ensemble.raft.last_index++;
+    assert_false(disk_has_work(&ensemble) || disk_write(&ensemble));
+    ensemble.draining = true;
+    assert_true(disk_has_work(&ensemble));
+    ensemble.applied_index = ensemble.raft.commit_index / 4 * 3;
+    assert_true(room_for_received(&ensemble));
+    close_ensemble();
+}
+
+static void members_hear_of_each_other(void **state) {
+    (void)state;
+    open_ensemble();
+    room_heard(&ensemble, 2, true);
+    assert_false(ensemble_memory_is_short(&ensemble)); /* it is alone */
+    ensemble.links = (struct links *)&ensemble;        /* nothing is sent */
+    assert_false(ensemble_memory_is_short(&ensemble));
+    ensemble.peer[2].linked = true;
+    assert_true(ensemble_memory_is_short(&ensemble));
+    room_heard(&ensemble, 2, false);
+    assert_false(ensemble_memory_is_short(&ensemble));
+    close_ensemble();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_take_no_more_than_they_may),
         cmocka_unit_test(entries_have_what_the_rest_leaves),
+        cmocka_unit_test(what_is_not_applied_is_bounded),
+        cmocka_unit_test(members_hear_of_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

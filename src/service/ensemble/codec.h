@@ -17,6 +17,7 @@ enum {
     CODEC_VERSION_TYPED = 3,   /* the first with typed, big-endian messages */
     CODEC_VERSION_TOUCHED = 4, /* the first in which reports of sessions are acknowledged */
     CODEC_VERSION_MEND = 5,    /* the first in which members mend each other's logs */
+    CODEC_VERSION_MEMORY = 6,  /* the first in which members say that their memory is short */
 };
 
 /* Proposals of the sender's clients, for the leader of `term`; the sender has seen all up to
@@ -73,6 +74,11 @@ enum {
     F(u64, offset, 5)                                                                              \
     F(u64, file_size, 5)
 
+/* Whether the sender's memory is short: what any member takes all of them have to keep. */
+#define FRAME_FIELDS_memory(F) F(u8, is_short, 6)
+/* The leader of that term had no room for what the receiver has forwarded, and has it now. */
+#define FRAME_FIELDS_forward_again(F) F(u64, term, 6)
+
 /* M(TYPE, NAME); the type is the link's. */
 #define FRAMES(M)                                                                                  \
     M(2, forward)                                                                                  \
@@ -86,7 +92,9 @@ enum {
     M(10, mend_request)                                                                            \
     M(11, mend_response)                                                                           \
     M(12, mend_chunk_request)                                                                      \
-    M(13, mend_chunk)
+    M(13, mend_chunk)                                                                              \
+    M(14, memory)                                                                                  \
+    M(15, forward_again)
 
 enum frame_type {
     FRAME_MESSAGE = 1, /* a message of the core */

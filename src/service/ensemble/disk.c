@@ -60,13 +60,19 @@ static bool may_be_deferred(const struct ensemble *e) {
            window_span(&e->log, e->raft.durable_index + 1, e->raft.last_index) < DEFERRED_MAX;
 }
 
+static bool must_wait_for_room(const struct ensemble *e) {
+    return !e->draining && !room_for_received(e);
+}
+
 bool disk_has_work(const struct ensemble *e) {
-    return !e->disk.writing && e->raft.durable_index < e->raft.last_index && !may_be_deferred(e);
+    return !e->disk.writing && e->raft.durable_index < e->raft.last_index && !may_be_deferred(e) &&
+           !must_wait_for_room(e);
 }
 
 bool disk_write(struct ensemble *e) {
     struct disk *d = &e->disk;
-    if (d->writing || e->raft.durable_index == e->raft.last_index) return false;
+    if (d->writing || e->raft.durable_index == e->raft.last_index || must_wait_for_room(e))
+        return false;
     if (may_be_deferred(e)) {
         replicate_defer(e);
         return false;

@@ -325,6 +325,7 @@ void ensemble_advance(struct ensemble *e) {
         mend_advance(e);
         return;
     }
+    room_ask_to_forward(e);
     forward_outbox(e);
     replicate(e, true); /* the other members' disks work while this one's does */
     peers_flush(e);

@@ -129,6 +129,10 @@ bool ensemble_is_full(const struct ensemble *ensemble);
  * those that are kept for members that lag.  What a leader sends must be taken all the same. */
 void ensemble_limit_memory(struct ensemble *ensemble, size_t bytes);
 size_t ensemble_memory(const struct ensemble *ensemble); /* that they take */
+/* Whatever is written here all members have to keep, so each tells the others that its memory is
+ * short, and hears it of them. */
+void ensemble_tell_memory(struct ensemble *ensemble, bool is_short);
+bool ensemble_memory_is_short(const struct ensemble *ensemble); /* of another member */
 
 /* ---- The end of a loop iteration ---- */
 

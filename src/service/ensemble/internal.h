@@ -75,7 +75,9 @@ struct peer_state {     /* another server, by id */
     uint64_t incarnation, sequence; /* of its last entry: see struct tree_proposer */
     uint64_t index;                 /* of that entry in the log */
     uint64_t heard_us;              /* when its last message of this term was complete; 0: never */
-    bool is_helped;                 /* a thread reads what it has lost */
+    bool forwards_again; /* there was no room for what it has forwarded: it is told when there is */
+    bool memory_is_short; /* as it says, on the link that it has to us */
+    bool is_helped;       /* a thread reads what it has lost */
     /* It has left, and was sent what is committed up to here, in that round; 0: see leaving.c. */
     uint64_t left_index, left_round;
 };
@@ -158,7 +160,10 @@ struct ensemble {
     struct disk disk;
     struct snapshotting snapshotting;
 
-    size_t memory_max; /* bytes; see ensemble_limit_memory */
+    size_t memory_max;      /* bytes; see ensemble_limit_memory */
+    bool memory_is_short;   /* as the others were told */
+    uint32_t short_members; /* that have said so themselves */
+    bool forwards_again;    /* some peer */
     struct outbox outbox;
     uint64_t incarnation;                        /* of this process: see struct tree_proposer */
     uint64_t forwarded_sequence, forwarded_term; /* the leader of that term has it up to here */
@@ -224,7 +229,12 @@ bool ensemble_can_append(const struct ensemble *ensemble); /* backpressure */
  */
 enum { FORWARDED_MAX = 1 << 20 };
 bool room_for_forwarded(const struct ensemble *ensemble);
-size_t room_for_kept(const struct ensemble *ensemble); /* bytes of applied entries */
+bool room_for_received(const struct ensemble *ensemble); /* more of what the leader sends */
+size_t room_in_flight(const struct ensemble *ensemble);  /* bytes, to each member */
+size_t room_for_kept(const struct ensemble *ensemble);   /* bytes of applied entries */
+void room_tell(struct ensemble *ensemble, uint8_t id);   /* whether memory is short here */
+void room_heard(struct ensemble *ensemble, uint8_t from, bool is_short);
+void room_ask_to_forward(struct ensemble *ensemble); /* what there was no room for */
 void room_shrink(struct ensemble *ensemble); /* gives back what was needed once, and is too much */
 
 /* ---- outbox.c ---- */
@@ -299,6 +309,8 @@ void peers_dismiss(struct ensemble *ensemble, uint8_t id); /* it is told, and th
 void peers_tell_removed(struct ensemble *ensemble); /* those with a link that are no members */
 void peers_redial(struct ensemble *ensemble);       /* with what is known now in the hello */
 void peers_ask_read_index(struct ensemble *ensemble, uint64_t number);
+void peers_tell_memory(struct ensemble *ensemble, uint8_t to);
+void peers_ask_to_forward(struct ensemble *ensemble, uint8_t to);
 void peers_answer_read_index(struct ensemble *ensemble, uint8_t to, uint64_t number,
                              uint64_t index);
 void peers_ask_transfer(struct ensemble *ensemble, uint8_t transferee);

@@ -72,6 +72,12 @@ uint64_t ensemble_out_of_touch_us(const struct ensemble *e) {
         peers_end(E, TO);                                                                          \
     } while (0)
 
+void peers_tell_memory(struct ensemble *e, uint8_t to) { SEND(e, to, memory, e->memory_is_short); }
+
+void peers_ask_to_forward(struct ensemble *e, uint8_t to) {
+    SEND(e, to, forward_again, e->raft.term);
+}
+
 void peers_ask_read_index(struct ensemble *e, uint64_t number) {
     SEND(e, e->raft.leader, read_index_request, number);
 }
@@ -177,7 +183,11 @@ static bool receive_forward(struct ensemble *e, uint8_t from, uint16_t version, 
     if (!codec_read_forward(&in, version, &frame)) return false;
     struct raft_batch batch = {.bytes = in.at, .size = zk_left(&in)};
     /* Meant for the leader of another term: its sender notices, and forwards it again. */
-    if (frame.term != e->raft.term || !room_for_forwarded(e)) return true;
+    if (frame.term != e->raft.term) return true;
+    if (!room_for_forwarded(e)) {
+        peer->forwards_again = e->forwards_again = true;
+        return true;
+    }
     bool urgent = !replicate_is_quorum_with(e, from);
     size_t at = 0;
     ensemble_wake(e);
@@ -195,6 +205,24 @@ static bool receive_forward(struct ensemble *e, uint8_t from, uint16_t version, 
         if (urgent) e->urgent_index = e->raft.last_index;
     }
     return at == batch.size;
+}
+
+static bool receive_memory(struct ensemble *e, uint8_t from, uint16_t version, struct zk_in in) {
+    struct frame_memory frame;
+    if (!codec_read_memory(&in, version, &frame) || zk_left(&in) || frame.is_short > 1)
+        return false;
+    room_heard(e, from, frame.is_short);
+    return true;
+}
+
+static bool receive_forward_again(struct ensemble *e, uint8_t from, uint16_t version,
+                                  struct zk_in in) {
+    struct frame_forward_again frame;
+    if (!codec_read_forward_again(&in, version, &frame) || zk_left(&in)) return false;
+    if (from != e->raft.leader || frame.term != e->raft.term) return true;
+    e->forwarded_sequence = outbox_applied(&e->outbox);
+    ensemble_wake(e);
+    return true;
 }
 
 static bool receive_touch_sessions(struct ensemble *e, uint8_t from, uint16_t version,
@@ -383,6 +411,7 @@ static void link_up(void *owner, uint64_t id) {
     e->peer[id].up = true;
     identity_introduce(e, (uint8_t)id);
     if (e->peer[id].guest) tell_removed(e, (uint8_t)id);
+    if (e->memory_is_short) room_tell(e, (uint8_t)id);
     core_peer_connected(e, (uint8_t)id);
     catch_up_link_up(e, (uint8_t)id);
     ensemble_note_leader(e);
@@ -406,6 +435,7 @@ static void link_incoming(void *owner, uint64_t id, bool here, uint64_t incarnat
     struct peer_state *peer = &e->peer[id];
     if (!here && peer->guest) drop_link(e, (uint8_t)id);
     if (!here) peer->introduced = false;
+    if (!here) room_heard(e, (uint8_t)id, false);
     if (!here || peer->process == incarnation) return;
     peer->process = incarnation;
     core_peer_restarted(e, (uint8_t)id);

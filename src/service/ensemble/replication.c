@@ -35,7 +35,7 @@ static bool is_congested(const struct ensemble *e, const struct raft_peer *peer,
     if (link_unsent(e->links, id) > UNSENT_MAX || !link_takes_bulk(e->links, id)) return true;
     uint64_t first = peer->match_index > e->log.after ? peer->match_index + 1 : e->log.after + 1;
     return peer->mode == RAFT_STREAM &&
-           window_span(&e->log, first, peer->next_index - 1) > (size_t)e->settings->inflight_bytes;
+           window_span(&e->log, first, peer->next_index - 1) > room_in_flight(e);
 }
 
 bool replicate_is_quorum_with(const struct ensemble *e, uint8_t id) {
@@ -141,7 +141,7 @@ static void append_batch(struct ensemble *e, const struct raft_batch *batch) {
     }
 }
 
-/* What was forwarded may have been refused.  What is still on its way was not. */
+/* What was forwarded may have been lost with a leader.  What is still on its way was not. */
 static bool is_overdue(const struct ensemble *e) {
     uint8_t leader = e->raft.leader;
     if (ensemble_leads(e) || !e->links) return false;

@@ -142,7 +142,7 @@ enum ensemble_applied apply_entry(struct server *s, const struct raft_entry *raw
     struct zk_in in = zk_in_of(raw->bytes, raw->size);
     size_t all = SIZE_MAX, *steps = s->stopping ? &all : &s->steps.apply;
     bool begun = s->applying.begun, others_first = s->connections.delaying || s->entries_yield;
-    if (!*steps || reading_is_on(s) || (!begun && others_first))
+    if (!*steps || reading_is_on(s) || (!begun && (others_first || memory_holds_entries(s))))
         return begun ? ENSEMBLE_UNFINISHED : ENSEMBLE_LATER;
     bool read = tree_read_entry(&in, &entry);
     cv_assert(read); /* it was checked when it was received */

@@ -55,7 +55,7 @@ static bool needs_memory(int32_t op) {
 }
 
 static int32_t judge_memory(struct server *s, int32_t op) {
-    if (!needs_memory(op) || !memory_is_short(s)) return ZK_OK;
+    if (!needs_memory(op) || !memory_is_short_anywhere(s)) return ZK_OK;
     s->statistics.refused[REFUSED_memory]++;
     return MEMORY_IS_SHORT;
 }
@@ -74,7 +74,7 @@ int32_t cost_judge(const struct connection *c, const struct zk_op *op, struct zk
     struct zk_multi_op part;
     union zk_request request;
     int32_t err = ZK_OK;
-    bool fully = c->identities.used > FEW_IDENTITIES || memory_is_short(c->server);
+    bool fully = c->identities.used > FEW_IDENTITIES || memory_is_short_anywhere(c->server);
     if (op->number == ZK_OP_MULTI) {
         if (!zk_read_multi(&body, ZK_OP_MULTI, &ops)) return ZK_OK; /* it is refused later */
         while (!err && zk_multi_next(&ops, &part)) err = judge(c, fully, part.type, &part.of);

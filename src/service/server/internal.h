@@ -44,6 +44,8 @@ uint64_t memory_limit(int32_t set_mib, const char *groups, const char *root);
 
 void memory_open(struct server *server);
 bool memory_is_short(struct server *server);
+bool memory_holds_entries(struct server *server);     /* until a snapshot is written */
+bool memory_is_short_anywhere(struct server *server); /* here, or at another member */
 void memory_bound_steps(struct server *server);
 bool memory_allows_watch(struct server *server, bool is_restored); /* one more */
 bool memory_allows_connection(struct server *server);              /* one more */

@@ -203,6 +203,16 @@ bool memory_is_short(struct server *s) {
     return s->memory.is_short = is_short;
 }
 
+/* Whatever an entry changes is there twice while a snapshot is written, also what it deletes. */
+bool memory_holds_entries(struct server *s) {
+    if (!s->memory.limit || !s->memory.copies.process || s->stopping) return false;
+    return !is_within(s, s->memory.resident + grown_bytes(s), WITH_ANSWERS);
+}
+
+bool memory_is_short_anywhere(struct server *s) {
+    return memory_is_short(s) || (s->ensemble && ensemble_memory_is_short(s->ensemble));
+}
+
 /* Those that a client had before may come back when memory is short, or it would be cut off for
  * good; but not until there is none. */
 bool memory_allows_watch(struct server *s, bool is_restored) {

@@ -41,6 +41,7 @@ static void advance(struct server *s) {
     bool served_reads = reads != s->reads_before;
     s->reads_before = reads;
     if (ensemble_delays_commit(s->ensemble, served_reads)) return;
+    ensemble_tell_memory(s->ensemble, memory_is_short(s));
     ensemble_advance(s->ensemble);
     copies_follow(s);
     if (ensemble_applied(s->ensemble) >= s->committed_then) s->reading_ended = false;
