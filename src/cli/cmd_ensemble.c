@@ -72,7 +72,7 @@ struct request {
     enum verb verb;
     uint64_t timeout_ms;
     bool json;
-    int id, weight, port; /* of the argument */
+    int id, number, weight, port; /* of the argument */
     char host[ENSEMBLE_HOST_MAX];
     bool observer;
     struct fetch_address address;
@@ -203,7 +203,8 @@ static void print_member(const struct ensemble_view *e, const struct ensemble_vi
                          int width) {
     char address[ENSEMBLE_HOST_MAX + 16];
     snprintf(address, sizeof address, strchr(m->host, ':') ? "[%s]:%d" : "%s:%d", m->host, m->port);
-    printf("  %-6d  %-*s  %-9s  %6d  %-4s  ", m->id, width, address, role_of(e, m), m->weight,
+    printf("  %-6d  %-*s  %-9s  %6d  %-4s  ", member_number(m->id), width, address, role_of(e, m),
+           m->weight,
            m->id == e->server ? "here"
            : m->linked        ? "up"
                               : "down");
@@ -212,43 +213,45 @@ static void print_member(const struct ensemble_view *e, const struct ensemble_vi
 
 /* Why this server takes no part, or has no vote. */
 static void print_waiting(const struct ensemble_view *e) {
+    int here = member_number(e->server);
     if (e->mending) {
-        printf("server %d takes no part until its files are mended by the others: %s\n", e->server,
+        printf("server %d takes no part until its files are mended by the others: %s\n", here,
                e->damage);
         printf("  %" PRIu64 " entries are mended, %" PRIu64 " are lacking", e->entries_mended,
                e->entries_lost);
         if (e->first_lost)
             printf(", the first of them %" PRIu64 " to %" PRIu64, e->first_lost, e->last_lost);
         if (e->snapshot) printf("; a snapshot of entry %" PRIu64 " is on its way", e->snapshot);
-        if (e->mended_by) printf("; the last came from server %" PRIu64, e->mended_by);
+        if (e->mended_by) printf("; the last came from server %d", member_number(e->mended_by));
         printf("\n");
     } else if (*e->awaited) {
         printf("server %d has no data; to found the ensemble it waits for servers %s to say that "
                "they have none\neither ('conclave serve --found' says so for those that do not "
                "run)\n",
-               e->server, e->awaited);
+               here, e->awaited);
     } else if (e->vote_withheld) {
         printf("server %d has no vote until it has caught up with a leader: it may have lost "
                "entries\n",
-               e->server);
+               here);
     }
 }
 
 static void print_status(const struct ensemble_view *e) {
-    int width = 7;
+    int width = 7, here = member_number(e->server);
     for (int i = 0; i < e->count; i++) {
         int size = (int)strlen(e->member[i].host) + 8;
         if (size > width) width = size;
     }
     if (e->removed)
-        printf("server %d is no longer a member; stop it, or add it again\n", e->server);
+        printf("server %d is no longer a member; stop it, or add it again\n", here);
     else if (!e->count)
         printf(
             "server %d waits to be added: ask a member to 'conclave ensemble add %d=HOST:PORT'\n",
-            e->server, e->server);
+            here, here);
     else if (e->leader)
-        printf("server %d leads in term %" PRIu64 "; %" PRIu64 " %s committed%s\n", e->leader,
-               e->term, e->committed, e->committed == 1 ? "entry is" : "entries are",
+        printf("server %d leads in term %" PRIu64 "; %" PRIu64 " %s committed%s\n",
+               member_number(e->leader), e->term, e->committed,
+               e->committed == 1 ? "entry is" : "entries are",
                e->changing ? "; the members are being changed" : "");
     else
         printf("there is no leader in term %" PRIu64 "; nothing can be written\n", e->term);
@@ -298,11 +301,12 @@ static void take_argument(struct request *r) {
         usage_error("status: '%s' is too much; it takes no argument", at);
     if (r->verb == VERB_STATUS) return;
     if (!at) usage_error("%s: which server?", r->typed);
-    bool good = take_number(&at, 254, &r->id) && r->id > 0;
+    bool good = take_number(&at, MEMBER_NUMBER_MAX, &r->number);
+    r->id = member_id(r->number);
     switch (r->verb) {
     case VERB_ADD:
         if (!good || *at != '=' || !take_member(r, at + 1))
-            usage_error("add: '%s' is not N=HOST:PORT or N=HOST:PORT:observer, with N from 1 to "
+            usage_error("add: '%s' is not N=HOST:PORT or N=HOST:PORT:observer, with N from 0 to "
                         "254",
                         r->argument);
         return;
@@ -332,14 +336,14 @@ static void check_request(const struct request *r) {
     bool adds = r->verb == VERB_ADD;
     if (r->status.removed || !r->status.count)
         system_error("%s: server %d is not a member itself; name one that is with --data or --at",
-                     r->at, r->status.server);
+                     r->at, member_number(r->status.server));
     if (!adds && !m)
         usage_error("server %d is not a member; 'conclave ensemble status' shows the members",
-                    r->id);
+                    r->number);
     if (adds && is_as_requested(r) && !r->status.changing)
-        usage_error("server %d at %s:%d is a member already", r->id, r->host, r->port);
+        usage_error("server %d at %s:%d is a member already", r->number, r->host, r->port);
     if (r->verb == VERB_TRANSFER && !m->weight)
-        usage_error("server %d has no vote, and cannot lead", r->id);
+        usage_error("server %d has no vote, and cannot lead", r->number);
 }
 
 /* ---- Doing it ---- */
@@ -370,12 +374,12 @@ static void print_done(struct request *r, uint64_t took_ms) {
     format_duration(time, sizeof time, (double)took_ms * 1000);
     switch (r->verb) {
     case VERB_ADD:
-        printf("server %d at %s:%d is a member%s", r->id, r->host, r->port,
+        printf("server %d at %s:%d is a member%s", r->number, r->host, r->port,
                r->observer ? ", as an observer" : "");
         break;
-    case VERB_REMOVE: printf("server %d is no longer a member", r->id); break;
-    case VERB_WEIGHT: printf("server %d has weight %d", r->id, r->weight); break;
-    default: printf("server %d leads in term %" PRIu64, r->id, r->status.term);
+    case VERB_REMOVE: printf("server %d is no longer a member", r->number); break;
+    case VERB_WEIGHT: printf("server %d has weight %d", r->number, r->weight); break;
+    default: printf("server %d leads in term %" PRIu64, r->number, r->status.term);
     }
     printf(" (%s)\n", time);
 }
@@ -392,11 +396,11 @@ static _Noreturn void not_in_time(struct request *r, bool answered) {
             "%s:%d, with --join?  It gets its vote when it has caught up.  If a quorum needs it, "
             "and it cannot be reached for a minute, the change is undone; 'conclave ensemble "
             "remove %d' undoes it now",
-            time, r->id, r->host, r->port, r->id);
+            time, r->number, r->host, r->port, r->number);
     if (r->verb == VERB_TRANSFER)
         system_error("not done in %s: server %d may not respond, or has to catch up; the leader, "
                      "server %d, knows",
-                     time, r->id, r->status.leader);
+                     time, r->number, member_number(r->status.leader));
     system_error("not done in %s; 'conclave ensemble status' shows the progress", time);
 }
 
@@ -420,7 +424,7 @@ static void change(struct request *r) {
             usage_error("%s", r->status.refusal);
         bool here = r->verb == VERB_ADD && ensemble_view_member(&r->status, r->id);
         if (answered && settled && r->status.leader && joins && !here)
-            usage_error("server %d was removed again meanwhile", r->id);
+            usage_error("server %d was removed again meanwhile", r->number);
         joins |= answered && here;
         if (now - begun > r->timeout_ms) not_in_time(r, answered);
         if (answered && settled && r->status.leader && now - requested > REPEAT_MS) {

@@ -89,7 +89,7 @@ static const struct argp_option options[] = {
      "shows one is x509:NAME in ACLs",
      1},
     {NULL, 0, NULL, 0, "Ensemble:", 2},
-    {"id", KEY_ID, "N", 0, "Number of this server in the ensemble, 1 to 254", 2},
+    {"id", KEY_ID, "N", 0, "Number of this server in the ensemble, 0 to 254", 2},
     {"ensemble", KEY_ENSEMBLE, "N=HOST:PORT,...", 0,
      "All servers of the ensemble, this one included, and the address at which each listens for "
      "the others",

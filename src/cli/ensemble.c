@@ -13,11 +13,16 @@ static int small(const json_t *object, const char *key) {
     return value < 1 << 20 ? (int)value : 0;
 }
 
-/* A number or a truth under its name, or under the one that servers before protocol 3 have. */
-static int either(const json_t *object, const char *key, const char *older) {
+/* A value under its name, or under the one that servers before protocol 3 have. */
+static const json_t *either(const json_t *object, const char *key, const char *older) {
     const json_t *value = json_object_get(object, key);
-    if (!value) key = older, value = json_object_get(object, older);
-    return json_is_boolean(value) ? json_is_true(value) : small(object, key);
+    return value ? value : json_object_get(object, older);
+}
+
+/* The id of the member with that number; null: nobody. */
+static int id_of(const json_t *number) {
+    json_int_t value = json_is_integer(number) ? json_integer_value(number) : -1;
+    return value < 0 || value > MEMBER_NUMBER_MAX ? 0 : member_id((int32_t)value);
 }
 
 static void text(const json_t *object, const char *key, char *to, size_t size) {
@@ -26,7 +31,7 @@ static void text(const json_t *object, const char *key, char *to, size_t size) {
 }
 
 static void read_member(const json_t *object, struct ensemble_view_member *m) {
-    *m = (struct ensemble_view_member){.id = small(object, "id"),
+    *m = (struct ensemble_view_member){.id = id_of(json_object_get(object, "id")),
                                        .weight = small(object, "weight"),
                                        .port = small(object, "port"),
                                        .linked = json_is_true(json_object_get(object, "linked")),
@@ -52,16 +57,16 @@ static void read_waiting(const json_t *json, struct ensemble_view *e) {
     e->first_lost = number(mending, "first_lost");
     e->last_lost = number(mending, "last_lost");
     e->entries_mended = number(mending, "entries_mended");
-    e->mended_by = number(mending, "mended_by");
+    e->mended_by = id_of(json_object_get(mending, "mended_by"));
     e->snapshot = number(mending, "snapshot");
     text(mending, "damage", e->damage, sizeof e->damage);
 }
 
 bool ensemble_view_read(const json_t *json, struct ensemble_view *e) {
     const json_t *members = json_object_get(json, "members");
-    *e = (struct ensemble_view){.server = small(json, "server"),
-                                .leader = small(json, "leader"),
-                                .transferee = either(json, "transferee", "handing_over_to"),
+    *e = (struct ensemble_view){.server = id_of(json_object_get(json, "server")),
+                                .leader = id_of(json_object_get(json, "leader")),
+                                .transferee = id_of(either(json, "transferee", "handing_over_to")),
                                 .term = number(json, "term"),
                                 .last = number(json, "last"),
                                 .committed = number(json, "committed"),
@@ -71,13 +76,17 @@ bool ensemble_view_read(const json_t *json, struct ensemble_view *e) {
                                 .requests = number(json, "requests"),
                                 .changing = json_is_true(json_object_get(json, "changing")),
                                 .changes_refused = number(json, "changes_refused"),
-                                .removed = either(json, "removed", "dismissed") != 0};
+                                .removed = json_is_true(either(json, "removed", "dismissed"))};
     text(json, "mode", e->mode, sizeof e->mode);
     text(json, "role", e->role, sizeof e->role);
     text(json, "refusal", e->refusal, sizeof e->refusal);
     read_waiting(json, e);
     for (size_t i = 0; i < json_array_size(members) && i < ENSEMBLE_MEMBERS_MAX; i++)
         read_member(json_array_get(members, i), &e->member[e->count++]);
+    /* Servers that know no member 0 say 0 for nobody. */
+    if (!ensemble_view_member(e, MEMBER_ID_MAX) && e->leader == MEMBER_ID_MAX) e->leader = 0;
+    if (!ensemble_view_member(e, MEMBER_ID_MAX) && e->transferee == MEMBER_ID_MAX)
+        e->transferee = 0;
     return json_is_array(members) && e->server && *e->mode;
 }
 

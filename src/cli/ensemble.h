@@ -6,6 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/member_id.h"
+
 enum { ENSEMBLE_MEMBERS_MAX = 32, ENSEMBLE_HOST_MAX = 256 };
 
 struct ensemble_view_member {
@@ -20,12 +22,12 @@ struct ensemble_view_member {
 };
 
 struct ensemble_view {
-    int server, leader, transferee; /* 0: nobody */
+    int server, leader, transferee, mended_by; /* 0: nobody */
     char mode[16], role[16];
     uint64_t term, last, committed, applied, clients, sessions, requests;
     bool changing, removed, vote_withheld;
     bool mending; /* its files are damaged, and the others mend them */
-    uint64_t entries_lost, first_lost, last_lost, entries_mended, mended_by, snapshot;
+    uint64_t entries_lost, first_lost, last_lost, entries_mended, snapshot;
     char damage[512];
     char awaited[128]; /* voters for which the founding of the ensemble waits */
     uint64_t changes_refused;

@@ -35,7 +35,7 @@ static void check_members(const struct member_list *list) {
         const struct member *member = &list->at[i];
         check_text(member->host, sizeof member->host);
         check_text(member->client.host, sizeof member->client.host);
-        cv_assert(member->id >= 0 && member->id <= SETTINGS_ID_MAX);
+        cv_assert(member->id >= 1 && member->id <= MEMBER_ID_MAX);
         cv_assert(member_list_find(list, member->id) == member); /* each is there once */
         cv_assert(!i || list->at[i - 1].id < member->id);
         cv_assert(member->weight >= 0);

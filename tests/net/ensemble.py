@@ -211,9 +211,12 @@ class Member:
             return file.read()
 
     def follows(self):
-        """Its term and the leader of that term, 0 for none, by its log."""
+        """Its term and the leader of that term, or None, by its log."""
         found = re.findall(r"(has no leader|(?:was elected|follows a) leader leader=(\d+)) term=(\d+)", self.log())
-        return (int(found[-1][2]), int(found[-1][1] or 0)) if found else (0, 0)
+        if not found:
+            return 0, None
+        leader, term = found[-1][1:]
+        return int(term), int(leader) if leader else None
 
     def leaderless_s(self):
         """The longest time without a leader, by its log."""
@@ -230,11 +233,11 @@ ensembles = []  # of this test
 
 
 class Ensemble:
-    def __init__(self, directory, count=3, options=(), hosts=None, prefixes=None, kind=Member):
+    def __init__(self, directory, count=3, options=(), hosts=None, prefixes=None, kind=Member, first=1):
         host = own_host()
         hosts = hosts or [host] * count
         prefixes = prefixes or [()] * count
-        self.members = [kind(i + 1, hosts[i], directory, options, prefixes[i]) for i in range(count)]
+        self.members = [kind(first + i, hosts[i], directory, options, prefixes[i]) for i in range(count)]
         for member in self.members:
             member.ensemble = ",".join(f"{m.number}={m.peer}" for m in self.members)
         self.clients = []

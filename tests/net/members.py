@@ -84,8 +84,8 @@ def with_http(ensemble):
     return ensemble
 
 
-def started(directory, *options, count=3):
-    return with_http(Ensemble(directory, count=count, options=options)).start()
+def started(directory, *options, count=3, first=1):
+    return with_http(Ensemble(directory, count=count, options=options, first=first)).start()
 
 
 def joiner(ensemble, directory, number, *options):
@@ -209,6 +209,36 @@ def removed_and_added_again(directory):
         member.kill()
     assert ensemble.leader(among=[back]) is back
     ensemble.client(back).create("/alone")
+    ensemble.stop()
+
+
+def numbered_from_zero(directory):
+    """ZooKeeper's ids begin with 0, and everybody is told of server 0 by that number."""
+    ensemble = started(directory, "--set", "reconfigEnabled=true", "--set", "skipACL=yes", first=0)
+    zero, one, two = ensemble.members
+    zk = ensemble.client(one)
+    assert all(f"server.{m.number}={m.peer}:" in "".join(settled(zk)[0]) for m in ensemble.members), config(zk)
+    transferred(ensemble, zero, one)
+    assert "leads in term" in (said := done(two, "status")) and said.startswith("server 0 "), said
+    assert re.search(rf"^  0 +{zero.peer} +leader +1  here ", said := done(zero, "status"), re.M), said
+    session = ensemble.client(zero)
+    assert session.client_id[0] >> 56 == 0 and two.follows()[1] == 0, two.log()
+    session.create("/0")
+    done(one, "weight", "0=2")
+    knows_all(two, {0: 2, 1: 1, 2: 1})
+    done(one, "remove", "0")
+    knows_all(two, {1: 1, 2: 1})
+    assert "server 0 is no longer a member" in eventually(lambda: done(zero, "status"), "it knows")
+    reconfigured(zk, line(zero), None, None)
+    knows_all(zero, {0: 1, 1: 1, 2: 1})
+    zero.kill()
+    zero.start()
+    ensemble.leader()
+    reconfigured(zk, None, "0", None)
+    knows_all(two, {1: 1, 2: 1})
+    done(one, "add", f"0={zero.peer}")
+    two.kill()
+    zk.set("/0", b"with the vote of server 0")
     ensemble.stop()
 
 
@@ -760,7 +790,7 @@ def up_leaves_nothing(directory):
 
 
 if __name__ == "__main__":
-    main([grows_and_shrinks, removed_and_added_again, transfers, leader_killed_in_a_change,
+    main([grows_and_shrinks, removed_and_added_again, numbered_from_zero, transfers, leader_killed_in_a_change,
           change_lost_and_repeated, impossible_transfers, transfers_to_the_silent, reconfig,
           change_in_progress, absent_voters, newcomer_dies, own_server_leaves, reconfig_is_guarded, reconfig_is_off, up,
           up_in_a_terminal, up_is_judged, up_leaves_nothing])

@@ -11,10 +11,10 @@ is() { # STATUS PATH CURL-OPTION...
     [ "$status" = "$1" ] || { echo "$2: $status, not $1"; cat "$WORK/answer"; return 1; }
 }
 
-check "a server alone" json '.server == 0 and .mode == "standalone" and .write == false' page /page/state
+check "a server alone" json '.server == null and .mode == "standalone" and .write == false' page /page/state
 check "... follows nobody" json '.ensemble == null and .elections == []' page /page/state
 events() { timeout "$PATIENCE" curl -sN "http://$http/page/events"; }
-check "an event comes at once" grep -qm1 '^data: {"server":0,' <(events)
+check "an event comes at once" grep -qm1 '^data: {"server":null,' <(events)
 check "the page, of an administrator on this machine" is 200 /page/state --unix-socket "$WORK/data/admin.socket"
 check "a host that is not this one" is 421 /page/tree -H 'Host: rebound.example'
 check "no file but its own" is 404 /page/../../etc/passwd --path-as-is

@@ -65,8 +65,11 @@ static void canonical_text_is_read_back(void **state) {
     static const char *const of[] = {
         "server.1=h:1:2:participant",
         "server.1=zoo-1.example.:2888:3888:observer;0.0.0.0:2181",
-        "server.1=[::1]:1:2:participant;[fe80::1%eth0]:3\nserver.255=*:1:65535:participant",
+        "server.1=[::1]:1:2:participant;[fe80::1%eth0]:3\nserver.254=*:1:65535:participant",
         "server.0=h:1:2:participant",
+        ("server.1=a:1:1:participant\nserver.0=h:1:2:participant\ngroup.1=1\ngroup.2=0\nweight.0="
+         "3\n"
+         "directory.0=00000001"),
         ("server.1=a:1:1:participant\nserver.2=b:2:2:participant\nserver.10=c:3:3:participant\n"
          "server.11=d:4:4:observer\ngroup.1=2:10\ngroup.255=1\nweight.2=0\nweight.10=1000000"),
     };
@@ -91,7 +94,7 @@ static void the_longest_names_fit(void **state) {
     (void)state;
     memset(host, ':', sizeof host);
     host[sizeof host - 1] = 0;
-    snprintf(text, sizeof text, "server.255=[%s]:65535:65535:participant;[%s]:65535", host, host);
+    snprintf(text, sizeof text, "server.254=[%s]:65535:65535:participant;[%s]:65535", host, host);
     list = parsed(text);
     expect_text(&list, text);
     snprintf(text, sizeof text, "server.1=[%s:]:1:2:participant", host);
@@ -271,7 +274,7 @@ static void hostile_text_is_refused(void **state) {
     is_refused("server.1=h:1:2\n \n", "not KEY=VALUE");
     is_refused("dataDir=/x", "'dataDir' is not server.N, group.N or weight.N");
     is_refused("server.1=h:1:2\rserver.2=h:1:2", "control characters");
-    is_refused("server.256=h:1:2", "a server's id is a whole number from 0 to 255");
+    is_refused("server.255=h:1:2", "a server's id is a whole number from 0 to 254");
     is_refused("weight.1=x", "'x' is not a whole number from 0 to 1000000");
     is_refused("group.1=1,group.2=1", "server 1 is in a group already");
     assert_false(parse(&list, "server.1=h:1:2\0", 15, error)); /* a zero within */
@@ -303,8 +306,8 @@ static void the_short_form_has_one_port(void **state) {
     (void)state;
     assert_true(member_list_parse_short(&list, "3=[::1]:5:observer , 2=b:7", error, sizeof error));
     expect_text(&list, "server.2=b:7:7:participant\nserver.3=[::1]:5:5:observer\nweight.2=4");
-    static const char *const of[] = {"",        "4",      "4=",          "4=h",      "0=h:1",
-                                     "256=h:1", "4=h:1,", "4=h:1;2",     "4=h:1:2",  "4=h:1,4=i:2",
+    static const char *const of[] = {"",        "4",      "4=",          "4=h",      "-1=h:1",
+                                     "255=h:1", "4=h:1,", "4=h:1;2",     "4=h:1:2",  "4=h:1,4=i:2",
                                      "4=h:0",   "x=h:1",  "4=h:1 5=i:1", "4=h:1,5=i"};
     for (size_t i = 0; i < COUNT(of); i++) {
         if (member_list_parse_short(&list, of[i], error, sizeof error))

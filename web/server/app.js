@@ -48,7 +48,7 @@ class Page {
   }
 
   tick(state) {
-    document.title = `Conclave: ${state.server ? t("title.server", { id: state.server }) : t("server")}`;
+    document.title = `Conclave: ${typeof state.server === "number" ? t("title.server", { id: state.server }) : t("server")}`;
     this.view?.show(state, this.stream);
     document.documentElement.dataset.ready = "yes";
   }

@@ -12,10 +12,10 @@ function line(terms, from, to) {
   const width = innerWidth > 720 ? 1080 : 370, scale = (width - NARROWEST * terms.length) / Math.max(1, to - from);
   let x = 0;
   const parts = terms.map(({ at, end, term, leader }) => {
-    const wide = NARROWEST + Math.max(0, end - at) * scale, left = x, text = leader ? `${leader}` : "", said = t("election.term") + " " + term;
+    const wide = NARROWEST + Math.max(0, end - at) * scale, left = x, text = leader === null ? "" : `${leader}`, said = t("election.term") + " " + term;
     x += wide;
-    return [s("rect", { class: leader ? `k${leader % 8}` : "nobody", x: left, y: 4, width: Math.max(1, wide - 1), height: 24, rx: 2 },
-              s("title", {}, `${said}: ${leader || t("election.nobody")}, ${moment(at)}`)),
+    return [s("rect", { class: leader === null ? "nobody" : `k${leader % 8}`, x: left, y: 4, width: Math.max(1, wide - 1), height: 24, rx: 2 },
+              s("title", {}, `${said}: ${leader ?? t("election.nobody")}, ${moment(at)}`)),
       text.length * LETTER + 6 < wide ? s("text", { class: "inside", x: left + wide / 2, y: 20, "text-anchor": "middle" }, text) : null,
       said.length * LETTER < wide ? s("text", { x: left + wide / 2, y: 42, "text-anchor": "middle" }, said) : null];
   });
@@ -24,9 +24,9 @@ function line(terms, from, to) {
 
 export function elections(element, state) {
   const list = (Array.isArray(state.elections) ? state.elections : []).filter((e) => typeof e?.at_ms === "number");
-  const terms = list.map((e, i) => ({ at: e.at_ms, end: list[i + 1]?.at_ms ?? Math.max(state.time_ms, e.at_ms), term: e.term, leader: Number(e.leader) || 0 }));
+  const terms = list.map((e, i) => ({ at: e.at_ms, end: list[i + 1]?.at_ms ?? Math.max(state.time_ms, e.at_ms), term: e.term, leader: typeof e.leader === "number" ? e.leader : null }));
   if (!terms.length) return become(element, h("h2", {}, t("elections")), h("p", {}, t("elections.none")));
-  const rows = terms.map(({ at, end, term, leader }) => [whole(term), leader ? String(leader) : t("election.nobody"), moment(at), duration(end - at)]).reverse();
+  const rows = terms.map(({ at, end, term, leader }) => [whole(term), leader === null ? t("election.nobody") : String(leader), moment(at), duration(end - at)]).reverse();
   const head = ["term", "leader", "at", "lasted"].map((name) => t("election." + name));
   become(element, h("h2", {}, t("elections")), line(terms, terms[0].at, state.time_ms), table(head, rows.slice(0, LAST), [3]),
     rows.length > LAST ? h("details", {}, h("summary", {}, t("election.all", { count: rows.length })), table(head, rows, [3])) : null);

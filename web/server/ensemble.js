@@ -34,7 +34,7 @@ export class EnsembleView {
 
   show(state, stream) {
     const ensemble = state.ensemble ?? null;
-    become(this.title, state.server ? t("title.server", { id: state.server }) : t("title.alone"));
+    become(this.title, typeof state.server === "number" ? t("title.server", { id: state.server }) : t("title.alone"));
     become(this.role, modeName(state.mode));
     this.role.className = `role ${ensemble && state.mode === "leader" ? "leads" : ""}`;
     become(this.about, t("about", { version: state.version, uptime: duration(state.uptime_ms) }));
@@ -62,6 +62,6 @@ export class EnsembleView {
         whole(member.match), whole(member.weight)];
     });
     return [table(head, rows, [4, 5, 6, 7]),
-      !leads && ensemble.leader ? h("p", { class: "hint" }, t("members.leader", { id: ensemble.leader })) : null];
+      !leads && typeof ensemble.leader === "number" ? h("p", { class: "hint" }, t("members.leader", { id: ensemble.leader })) : null];
   }
 }

@@ -9,6 +9,7 @@
 
 #include "base/grow.h"
 #include "base/hash.h"
+#include "base/member_id.h"
 
 const char *servers_judge_property_name(enum servers_property property) {
     static const char *const names[] = {
@@ -97,9 +98,10 @@ static void see_leader(struct servers_judge *judge, const struct raft *raft,
     struct judged_term *term = find_term(judge, raft->term);
     if (term->leader && term->leader != raft->leader)
         violated(judge, SERVERS_ELECTION_SAFETY,
-                 "in term %" PRIu64 " server %u leads by the record of server %u, and server %u by "
-                 "that of server %u",
-                 raft->term, term->leader, term->leader_by, raft->leader, raft->self);
+                 "in term %" PRIu64 " server %d leads by the record of server %d, and server %d by "
+                 "that of server %d",
+                 raft->term, member_number(term->leader), member_number(term->leader_by),
+                 member_number(raft->leader), member_number(raft->self));
     if (!term->leader) {
         term->leader = raft->leader;
         term->leader_by = raft->self;
@@ -114,8 +116,8 @@ static void see_vote(struct servers_judge *judge) {
     uint8_t vote = judge->seen_vote, *known = &find_term(judge, at)->vote[judge->self];
     if (*known && *known != vote)
         violated(judge, SERVERS_ONE_VOTE,
-                 "in term %" PRIu64 " server %u votes for server %u and server %u", at, judge->self,
-                 *known, vote);
+                 "in term %" PRIu64 " server %d votes for server %d and server %d", at,
+                 member_number(judge->self), member_number(*known), member_number(vote));
     *known = vote;
     judge->is_vote_counted = true;
 }
@@ -130,10 +132,10 @@ static void see_run(struct servers_judge *judge, const struct raft *raft, struct
     if (term->first && (term->first != run.first || term->before != before))
         violated(judge, SERVERS_LOG_MATCHING,
                  "the entries of term %" PRIu64 " begin at %" PRIu64 " after term %" PRIu64
-                 " in the log of server %u, and at %" PRIu64 " after term %" PRIu64
-                 " in that of server %u",
-                 run.term, term->first, term->before, term->first_by, run.first, before,
-                 raft->self);
+                 " in the log of server %d, and at %" PRIu64 " after term %" PRIu64
+                 " in that of server %d",
+                 run.term, term->first, term->before, member_number(term->first_by), run.first,
+                 before, member_number(raft->self));
     if (term->first) return;
     term->first = run.first;
     term->before = before;
@@ -176,8 +178,9 @@ static void join_committed(struct servers_judge *judge) {
         else /* the table has room for one of them */
             violated(judge, SERVERS_STATE_MACHINE_SAFETY,
                      "entry %" PRIu64 " is committed with term %" PRIu64
-                     " at server %u, and with term %" PRIu64 " at server %u",
-                     from->first, to->term, to->by, from->term, from->by);
+                     " at server %d, and with term %" PRIu64 " at server %d",
+                     from->first, to->term, member_number(to->by), from->term,
+                     member_number(from->by));
     }
     judge->committed_count = kept + 1;
 }
@@ -236,8 +239,8 @@ void servers_judge_step(struct servers_judge *judge, const struct raft *raft,
     if (judge->seen_vote && !judge->is_vote_counted) see_vote(judge);
     if (raft->commit_index < judge->seen_commit_index)
         violated(judge, SERVERS_STATE_MACHINE_SAFETY,
-                 "the commit index of server %u goes back from %" PRIu64 " to %" PRIu64, raft->self,
-                 judge->seen_commit_index, raft->commit_index);
+                 "the commit index of server %d goes back from %" PRIu64 " to %" PRIu64,
+                 member_number(raft->self), judge->seen_commit_index, raft->commit_index);
     bool newer_run = runs.count && (runs.at[runs.count - 1].term != judge->newest_run ||
                                     runs.at[runs.count - 1].first != judge->newest_first);
     if (!runs.count)
@@ -346,16 +349,16 @@ static void judge_log(struct servers_judge *judge, const struct compared_log *co
     uint64_t last_index = log->last_index;
     if (last_index < term->commit_before)
         violated(judge, SERVERS_LEADER_COMPLETENESS,
-                 "server %u leads in term %" PRIu64 " with a log that ends at %" PRIu64
+                 "server %d leads in term %" PRIu64 " with a log that ends at %" PRIu64
                  ", and %" PRIu64 " was committed before",
-                 term->leader, term->term, last_index, term->commit_before);
+                 member_number(term->leader), term->term, last_index, term->commit_before);
     if (last_index > term->commit_before) last_index = term->commit_before;
     uint64_t index = first_difference(judge, compared, log->snapshot_index, last_index);
     if (!index || judge->why[SERVERS_LEADER_COMPLETENESS][0]) return;
     violated(judge, SERVERS_LEADER_COMPLETENESS,
-             "server %u leads in term %" PRIu64 " with an entry %" PRIu64 " of term %" PRIu64
+             "server %d leads in term %" PRIu64 " with an entry %" PRIu64 " of term %" PRIu64
              ", which was committed before with term %" PRIu64,
-             term->leader, term->term, index, term_in(compared, index),
+             member_number(term->leader), term->term, index, term_in(compared, index),
              judge->committed[find_committed(judge, index)].term);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/grow.h"
+#include "base/member_id.h"
 #include "lab/servers/describe.h"
 
 enum {
@@ -345,7 +346,8 @@ static void name_servers(struct servers_picture *p, struct sim_config *config) {
     for (unsigned id = 0; id < IDS; id++) {
         if (!known[id]) continue;
         p->lane[id].pid = (cv_pid)++config->processes;
-        snprintf(p->names[p->lane[id].pid], ROSTER_NAME_MAX, "server%u", id);
+        snprintf(p->names[p->lane[id].pid], ROSTER_NAME_MAX, "server%d",
+                 member_number((int32_t)id));
     }
     config->names = p->names;
 }

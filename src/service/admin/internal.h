@@ -111,7 +111,12 @@ json_t *json_ensemble(const struct server *server);
 /* Appends a string with its quotes.  What is no UTF-8 becomes U+FFFD; -1 is null. */
 void json_add_text(struct bytes *out, struct zk_text text);
 
-/* ---- json_members.c: each fills its answer ---- */
+/* ---- json_members.c ---- */
+
+/* The number of a member; null: nobody. */
+json_t *json_member(uint8_t id);
+
+/* Each fills its answer. */
 
 void json_leader(const struct server *server, json_t *to);
 void json_voting_view(const struct server *server, json_t *to);

@@ -340,7 +340,7 @@ static json_t *member_of(const struct server *s, const struct raft_member *membe
     const struct raft_peer *peer = raft_find_peer(raft, member->id);
     bool self = member->id == raft->self;
     json_t *object = json_object();
-    set_number(object, "id", member->id);
+    json_object_set_new(object, "id", json_member(member->id));
     set_number(object, "weight", member->weight);
     if (address) set_text(object, "host", address->host);
     if (address) set_number(object, "port", (uint64_t)address->peer_port);
@@ -363,7 +363,7 @@ static json_t *mending_of(const struct ensemble_mending *mending) {
     set_number(object, "first_lost", mending->first);
     set_number(object, "last_lost", mending->last);
     set_number(object, "entries_mended", mending->mended);
-    set_number(object, "mended_by", mending->from);
+    json_object_set_new(object, "mended_by", json_member(mending->from));
     set_number(object, "snapshot", mending->snapshot_index);
     return object;
 }
@@ -373,7 +373,7 @@ static json_t *awaited_of(const struct ensemble_status *status) {
     json_t *array = json_array();
     for (uint32_t i = 0; i < status->raft->config.count; i++)
         if (status->founding_set & 1u << i)
-            json_array_append_new(array, json_integer(status->raft->config.at[i].id));
+            json_array_append_new(array, json_member(status->raft->config.at[i].id));
     return array;
 }
 
@@ -389,10 +389,10 @@ json_t *json_ensemble(const struct server *s) {
         json_array_append_new(members, member_of(s, member, member_list_find(&named, member->id),
                                                  report_is_learning(member, &target)));
     }
-    set_number(object, "server", raft->self);
+    json_object_set_new(object, "server", json_member(raft->self));
     set_text(object, "mode", report_mode(s));
     set_text(object, "role", roles[raft->role]);
-    set_number(object, "leader", raft->leader);
+    json_object_set_new(object, "leader", json_member(raft->leader));
     set_number(object, "term", raft->term);
     set_number(object, "last", raft->last_index);
     set_number(object, "committed", raft->commit_index);
@@ -407,8 +407,7 @@ json_t *json_ensemble(const struct server *s) {
     json_object_set_new(object, "vote_withheld", json_boolean(raft->vote_withheld));
     json_object_set_new(object, "founding_waits_for", awaited_of(&status));
     json_object_set_new(object, "mending", mending_of(&status.mending));
-    json_object_set_new(object, "transferee",
-                        raft->transferee ? json_integer(raft->transferee) : json_null());
+    json_object_set_new(object, "transferee", json_member(raft->transferee));
     json_object_set_new(object, "members", members);
     return object;
 }

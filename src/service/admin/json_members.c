@@ -6,6 +6,8 @@
 
 static void set(json_t *to, const char *key, json_t *value) { json_object_set_new(to, key, value); }
 
+json_t *json_member(uint8_t id) { return id ? json_integer(member_number(id)) : json_null(); }
+
 static json_t *address_of(const char *host, int32_t port) {
     return json_sprintf(strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, (int)port);
 }
@@ -45,7 +47,7 @@ void json_leader(const struct server *s, json_t *to) {
     ensemble_members(s->ensemble, &members);
     const struct member *leader = raft->leader ? member_list_find(&members, raft->leader) : NULL;
     set(to, "is_leader", json_boolean(ensemble_leads(s->ensemble)));
-    set(to, "leader_id", json_integer(raft->leader ? raft->leader : -1));
+    set(to, "leader_id", json_integer(raft->leader ? member_number(raft->leader) : -1));
     set(to, "leader_ip", json_string(leader ? leader->host : ""));
 }
 
@@ -62,7 +64,7 @@ void json_voting_view(const struct server *s, json_t *to) {
         set(object, "election_addresses", list_of(address_of(member->host, member->election_port)));
         set(object, "client_address", client_address(member));
         set(object, "learner_type", json_string("participant"));
-        snprintf(id, sizeof id, "%d", (int)member->id);
+        snprintf(id, sizeof id, "%d", (int)member_number(member->id));
         set(view, id, object);
     }
     set(to, "current_config", view);
@@ -76,7 +78,7 @@ void json_zabstate(const struct server *s, json_t *to) {
     if (!alone) ensemble_members(s->ensemble, &members);
     const struct member *own = member_list_find(&members, raft->self);
     if (!alone) {
-        set(to, "myid", json_integer(raft->self));
+        set(to, "myid", json_integer(member_number(raft->self)));
         set(to, "is_leader", json_boolean(ensemble_leads(s->ensemble)));
     }
     if (own) {
@@ -107,7 +109,7 @@ void json_observers(const struct server *s, json_t *to) {
         if (!of.linked) continue;
         json_t *object = json_object();
         set(object, "remote_socket_address", address_of(member->host, member->peer_port));
-        set(object, "sid", json_integer(member->id));
+        set(object, "sid", json_integer(member_number(member->id)));
         set(object, "queued_packets", json_integer((json_int_t)of.lag_entries));
         json_array_append_new(list, object);
     }

@@ -80,6 +80,11 @@ static double role_is(const struct server *s, const char *mode) {
     return strcmp(report_mode(s), mode) == 0;
 }
 
+static int32_t leader_of(const struct server *s) {
+    uint8_t leader = ensemble_status(s->ensemble).raft->leader;
+    return leader ? member_number(leader) : -1;
+}
+
 static uint64_t voters(const struct server *s) {
     const struct raft_config *config = &ensemble_status(s->ensemble).raft->config;
     uint64_t count = 0;
@@ -213,7 +218,7 @@ static double proposal_size(const struct server *s, uint64_t size) {
 #define ENSEMBLE_FIGURES(F)                                                                        \
     F(quorum_size, GAUGE, "Members with a vote", (double)voters(s))                                \
     F(raft_term, GAUGE, "The current term", RAFT(term))                                            \
-    F(raft_leader, GAUGE, "Id of the leader; 0: there is none", RAFT(leader))                      \
+    F(raft_leader, GAUGE, "Id of the leader; -1: there is none", leader_of(s))                     \
     F(raft_last_index, GAUGE, "Last entry of this server's log", RAFT(last_index))                 \
     F(raft_durable_index, GAUGE, "Last entry that is durable on this server's disk",               \
       RAFT(durable_index))                                                                         \
@@ -404,13 +409,14 @@ static void report_some(const struct server *s, const struct figure *some, size_
 
 /* Calls back for each other member; a leader has some to tell of. */
 static void each_member(const struct server *s,
-                        void (*tell)(void *context, unsigned id, const struct ensemble_member *of),
+                        void (*tell)(void *context, int32_t number,
+                                     const struct ensemble_member *of),
                         void *context) {
     const struct raft *raft = ensemble_status(s->ensemble).raft;
     for (uint32_t i = 0; leads(s) && i < raft->config.count; i++) {
         if (raft->config.at[i].id == raft->self) continue;
         struct ensemble_member of = ensemble_member(s->ensemble, raft->config.at[i].id);
-        tell(context, raft->config.at[i].id, &of);
+        tell(context, member_number(raft->config.at[i].id), &of);
     }
 }
 
@@ -419,11 +425,11 @@ struct reporting {
     void *context;
 };
 
-static void report_member(void *context, unsigned id, const struct ensemble_member *of) {
+static void report_member(void *context, int32_t number, const struct ensemble_member *of) {
     const struct reporting *to = context;
     char name[64];
     for (size_t i = 0; i < COUNT(member_figures); i++) {
-        snprintf(name, sizeof name, "member_%u_%s", id, member_figures[i].name);
+        snprintf(name, sizeof name, "member_%d_%s", number, member_figures[i].name);
         struct item item = {
             name, name, ITEM_NUMBER, {.number = (int64_t)member_figures[i].read(of)}};
         to->each(to->context, &item);
@@ -534,10 +540,10 @@ struct printing {
     size_t figure;
 };
 
-static void print_member(void *context, unsigned id, const struct ensemble_member *of) {
+static void print_member(void *context, int32_t number, const struct ensemble_member *of) {
     const struct printing *to = context;
-    report_print(to->out, "raft_member_%s{member=\"%u\"} %.15g\n", member_figures[to->figure].name,
-                 id, member_figures[to->figure].read(of));
+    report_print(to->out, "raft_member_%s{member=\"%d\"} %.15g\n", member_figures[to->figure].name,
+                 number, member_figures[to->figure].read(of));
 }
 
 static void print_members(struct bytes *out, const struct server *s) {

@@ -42,7 +42,7 @@ static json_t *member_of(const struct server *s, const struct raft *raft,
     if (named)
         snprintf(address, sizeof address, is_name ? "%s:%d" : "[%s]:%d", named->host,
                  named->peer_port);
-    set_number(object, "id", member->id);
+    json_object_set_new(object, "id", json_member(member->id));
     set_text(object, "address", address);
     set_text(object, "role",
              member->id == raft->leader ? "leader"
@@ -74,7 +74,7 @@ static json_t *ensemble_of(const struct server *s) {
     struct ensemble_status status = ensemble_status(s->ensemble);
     if (ensemble_is_standalone(s->ensemble)) return json_null();
     json_t *object = json_object();
-    set_number(object, "leader", status.raft->leader);
+    json_object_set_new(object, "leader", json_member(status.raft->leader));
     set_number(object, "term", status.raft->term);
     set_number(object, "commit", status.raft->commit_index);
     set_number(object, "applied", status.applied_index);
@@ -90,7 +90,7 @@ static json_t *elections_of(const struct server *s) {
         json_t *object = json_object();
         set_number(object, "at_ms", (uint64_t)election->at_ms);
         set_number(object, "term", election->term);
-        set_number(object, "leader", election->leader);
+        json_object_set_new(object, "leader", json_member(election->leader));
         json_array_append_new(array, object);
     }
     return array;
@@ -140,7 +140,8 @@ json_t *page_state(const struct server *s, const struct summary_mark *reads,
     json_t *object = json_object();
     summary_add_spread(&s->statistics.reads, reads, &spread);
     summary_add_spread(&s->statistics.writes, writes, &spread);
-    set_number(object, "server", alone ? 0 : ensemble_status(s->ensemble).raft->self);
+    json_object_set_new(object, "server",
+                        alone ? json_null() : json_member(ensemble_status(s->ensemble).raft->self));
     set_text(object, "version", report_release);
     set_number(object, "time_ms", (uint64_t)s->clock.now_ms);
     set_number(object, "uptime_ms", (s->clock.monotonic_us - s->started_us) / 1000);

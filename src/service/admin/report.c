@@ -70,8 +70,9 @@ static void report_part_in_ensemble(const struct server *s, item_fn *each, void 
     const struct settings *settings = &s->settings;
     struct member_list members = {0};
     ensemble_members(s->ensemble, &members);
-    const struct member *own = member_list_find(&members, settings->server_id);
-    if (!own) own = member_list_find(&settings->members, settings->server_id);
+    int32_t id = ensemble_status(s->ensemble).raft->self;
+    const struct member *own = member_list_find(&members, id);
+    if (!own) own = member_list_find(&settings->members, id);
     if (ensemble_is_standalone(s->ensemble) || !own) return;
     number(each, context, "initLimit", "init_limit", settings->init_ticks);
     number(each, context, "syncLimit", "sync_limit", settings->sync_ticks);

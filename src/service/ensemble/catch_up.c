@@ -22,7 +22,7 @@ static struct catch_up *catch_up_of(struct ensemble *e) {
 
 bool catch_up_is_active(const struct ensemble *e) {
     const struct catch_up *c = e->catch_up;
-    for (unsigned id = 1; c && id <= SETTINGS_ID_MAX; id++)
+    for (unsigned id = 1; c && id <= MEMBER_ID_MAX; id++)
         if (c->snapshot[id].open || c->log[id].reader || c->log[id].job) return true;
     return false;
 }
@@ -84,7 +84,8 @@ static void log_was_read(uv_work_t *work, int status) {
         to->impossible = true;
     } else if (job->batch.count) {
         if (!to->sent_index)
-            logger_debug("a server gets entries from the log on disk", LOGGER_UINT("peer", job->id),
+            logger_debug("a server gets entries from the log on disk",
+                         LOGGER_INT("peer", member_number(job->id)),
                          LOGGER_UINT("first_index", job->batch.first));
         send_batch(e, job);
     }
@@ -193,7 +194,7 @@ void catch_up_link_up(struct ensemble *e, uint8_t id) {
 
 void catch_up_close(struct ensemble *e) {
     struct catch_up *c = e->catch_up;
-    for (unsigned id = 1; c && id <= SETTINGS_ID_MAX; id++) finish(c, (uint8_t)id);
+    for (unsigned id = 1; c && id <= MEMBER_ID_MAX; id++) finish(c, (uint8_t)id);
     if (c && c->verify) c->verify->ensemble = NULL;
     free(c);
     e->catch_up = NULL;

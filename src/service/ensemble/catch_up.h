@@ -54,8 +54,8 @@ struct verify_job { /* a thread decodes a snapshot */
 };
 
 struct catch_up {
-    struct from_log log[SETTINGS_ID_MAX + 1];
-    struct from_snapshot snapshot[SETTINGS_ID_MAX + 1];
+    struct from_log log[MEMBER_ID_MAX + 1];
+    struct from_snapshot snapshot[MEMBER_ID_MAX + 1];
     struct verify_job *verify;
     uint64_t verified_index, verified_term; /* the newest snapshot that was read as a whole */
 };

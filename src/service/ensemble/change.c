@@ -178,19 +178,20 @@ static void describe_absent(const struct ensemble *e, const struct plan *p, uint
                             size_t size) {
     const struct raft_peer *peer = raft_find_peer(&e->raft, id);
     uint64_t heard = e->peer[id].heard_us, now = e->clock->monotonic_us;
+    int32_t number = member_number(id);
     bool responds = peer && peer->acked_round >= p->round && heard >= p->since_us;
     if (moves(p, id))
-        snprintf(to, size, "server %u is to move to another address", id);
+        snprintf(to, size, "server %d is to move to another address", number);
     else if (responds && peer->vote_withheld)
-        snprintf(to, size, "server %u may not vote before it has caught up", id);
+        snprintf(to, size, "server %d may not vote before it has caught up", number);
     else if (responds)
-        snprintf(to, size, "server %u is %" PRIu64 " entries behind", id,
+        snprintf(to, size, "server %d is %" PRIu64 " entries behind", number,
                  e->raft.commit_index - peer->match_index);
     else if (heard)
-        snprintf(to, size, "server %u was not heard for %" PRIu64 " s", id,
+        snprintf(to, size, "server %d was not heard for %" PRIu64 " s", number,
                  (now - heard + 500000) / 1000000);
     else
-        snprintf(to, size, "server %u was never heard", id);
+        snprintf(to, size, "server %d was never heard", number);
 }
 
 /* "server 2 was not heard for 40 s; the new configuration {1,2} needs it" */
@@ -204,7 +205,8 @@ static void describe_step(const struct ensemble *e, struct plan *p, const struct
         uint16_t weight = step->at[i].weight;
         if (!weight) continue;
         named += (size_t)snprintf(voters + named, sizeof voters - named,
-                                  weight == 1 ? "%s%u" : "%s%u=%u", named ? "," : "", id, weight);
+                                  weight == 1 ? "%s%d" : "%s%d=%u", named ? "," : "",
+                                  member_number(id), weight);
         if (live & 1u << i || used >= sizeof absent) continue;
         describe_absent(e, p, id, one, sizeof one);
         used +=
@@ -239,7 +241,8 @@ bool change_has_unusable_address(const struct ensemble *e, struct plan *p) {
             continue;
         const char *problem = links_judge(e->links, m->host, m->peer_port);
         if (!problem) continue;
-        snprintf(p->why, sizeof p->why, "server %d at %.64s: %s", m->id, m->host, problem);
+        snprintf(p->why, sizeof p->why, "server %d at %.64s: %s", member_number(m->id), m->host,
+                 problem);
         return true;
     }
     return false;

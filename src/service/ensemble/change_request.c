@@ -175,7 +175,7 @@ static const char *propose_member(struct ensemble *e, struct plan *p, struct mem
     member_list_put(&p->target, &member);
     member_list_write(&p->target, &p->text);
     snprintf(line, sizeof line, "%.*s\nweight.%d=%d", (int)p->text.used, (const char *)p->text.at,
-             member.id, weight);
+             member_number(member.id), weight);
     return propose_change(e, p, line, "");
 }
 
@@ -204,15 +204,15 @@ static const char *set_weight(struct ensemble *e, struct plan *p, int32_t id, co
 /* The id of a member, and what follows "=" or NULL; 0: there is no such member. */
 static uint8_t read_member(const struct ensemble *e, const char *typed, const char **value) {
     char number[8];
-    uint64_t id;
+    uint64_t typed_number;
     size_t size = strcspn(typed, "=");
     *value = typed[size] ? typed + size + 1 : NULL;
     if (size >= sizeof number) return 0;
     memcpy(number, typed, size);
     number[size] = 0;
-    bool known = parse_u64(number, &id) == 0 && id && id <= SETTINGS_ID_MAX &&
-                 raft_find_member(&e->raft.config, (uint8_t)id);
-    return known ? (uint8_t)id : 0;
+    if (parse_u64(number, &typed_number) != 0 || typed_number > MEMBER_NUMBER_MAX) return 0;
+    uint8_t id = (uint8_t)member_id((int32_t)typed_number);
+    return raft_find_member(&e->raft.config, id) ? id : 0;
 }
 
 static const char *carry_out(struct ensemble *e, struct plan *p, const char *verb,
@@ -226,7 +226,7 @@ static const char *carry_out(struct ensemble *e, struct plan *p, const char *ver
     if (!id || (value && !weighs)) return "there is no such member";
     if (weighs) return set_weight(e, p, id, value ? value : "");
     if (strcmp(verb, "transfer") == 0) return transfer(e, id);
-    snprintf(number, sizeof number, "%d", id);
+    snprintf(number, sizeof number, "%d", member_number(id));
     if (strcmp(verb, "remove") == 0) return propose_change(e, p, "", number);
     return "there is no such command";
 }

@@ -66,10 +66,10 @@ static void log_leader(const struct ensemble *e) {
     if (!e->raft.leader)
         logger_info("this server has no leader", LOGGER_UINT("term", e->raft.term));
     else
-        logger_info(ensemble_leads(e) ? "this server was elected leader"
-                                      : "this server follows a leader",
-                    LOGGER_UINT("leader", e->raft.leader), LOGGER_UINT("term", e->raft.term),
-                    LOGGER_UINT("last_index", e->raft.last_index));
+        logger_info(
+            ensemble_leads(e) ? "this server was elected leader" : "this server follows a leader",
+            LOGGER_INT("leader", member_number(e->raft.leader)), LOGGER_UINT("term", e->raft.term),
+            LOGGER_UINT("last_index", e->raft.last_index));
 }
 
 static void leader_changed(struct ensemble *e) {
@@ -78,7 +78,7 @@ static void leader_changed(struct ensemble *e) {
     report_leader(e);
     ensemble_note_leader(e);
     e->leading_us = e->clock->monotonic_us;
-    for (unsigned id = 0; id <= SETTINGS_ID_MAX; id++) {
+    for (unsigned id = 0; id <= MEMBER_ID_MAX; id++) {
         e->peer[id].incarnation = e->peer[id].sequence = e->peer[id].index = 0;
         e->peer[id].left_index = 0;
         if (e->links && e->peer[id].up) link_discard_bulk(e->links, id); /* of another term */
@@ -450,7 +450,7 @@ static uint64_t term_of_entry(const void *log, uint64_t index) {
 }
 
 static uint8_t self_of(const struct ensemble *e) {
-    return e->settings->server_id > 0 ? (uint8_t)e->settings->server_id : 1;
+    return e->settings->members.count ? (uint8_t)member_id(e->settings->server_id) : 1;
 }
 
 static int open_incarnation(struct ensemble *e) {

@@ -51,7 +51,8 @@ int identity_open(struct ensemble *e, bool log_has_config) {
         return refuse(
             "the data is another server's, so this server does not start; give it its own "
             "data directory, or correct --id",
-            vote->server_id, e->raft.self);
+            (uint64_t)member_number((int32_t)vote->server_id),
+            (uint64_t)member_number(e->raft.self));
     if (vote->ensemble_id && list.ensemble && vote->ensemble_id != list.ensemble)
         return refuse("the log and the snapshots are of different ensembles, so this server does "
                       "not start; correct the data directories",
@@ -96,7 +97,7 @@ uint64_t identity_incarnation(const struct ensemble *e) {
 bool identity_is_expected(void *owner, uint64_t id, uint64_t ensemble, uint32_t directory) {
     struct ensemble *e = owner;
     struct member_list list;
-    if (!id || id > SETTINGS_ID_MAX) return false;
+    if (!id || id > MEMBER_ID_MAX) return false;
     ensemble_members(e, &list);
     const struct member *member = member_list_find(&list, (int32_t)id);
     /* One that names the ensemble has its data: this server has not heard yet that it was added
@@ -141,7 +142,7 @@ void identity_found(struct ensemble *e) {
     struct raft_out out = {.persist_vote = true};
     if (!is_blank(e) || !e->raft.vote_withheld || !e->raft.config.count) return;
     if (e->clock->monotonic_us - e->leaderless_us < OTHERS_US && is_only_voter(e)) return;
-    for (unsigned id = 1; id <= SETTINGS_ID_MAX; id++)
+    for (unsigned id = 1; id <= MEMBER_ID_MAX; id++)
         if (e->peer[id].ensemble) return;
     if (identity_awaited(e)) return;
     logger_info("no voter has any data, so this server takes part in founding the ensemble");
@@ -190,7 +191,7 @@ bool identity_introduced(struct ensemble *e, uint8_t from, const struct frame_in
     peer->guest = !problem;
     if (problem)
         logger_warning("a server that the configuration does not name cannot be answered",
-                       LOGGER_UINT("peer", from), LOGGER_STRING("host", name),
+                       LOGGER_INT("peer", member_number(from)), LOGGER_STRING("host", name),
                        LOGGER_STRING("reason", problem));
     return true;
 }

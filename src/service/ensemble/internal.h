@@ -177,7 +177,7 @@ struct ensemble {
     bool standalone;     /* an ensemble of one, without links */
     struct links *links; /* NULL: standalone, or ended */
     struct tls *tls;     /* of the links; NULL: plain */
-    struct peer_state peer[SETTINGS_ID_MAX + 1];
+    struct peer_state peer[MEMBER_ID_MAX + 1];
 
     uint8_t known_leader; /* with its term: as the last change of leader was reported */
     uint64_t known_term;

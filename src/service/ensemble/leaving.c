@@ -60,7 +60,7 @@ static void send_committed(struct ensemble *e, uint8_t id) {
 
 void leaving_advance(struct ensemble *e) {
     if (!e->links || !ensemble_leads(e)) return;
-    for (unsigned id = 1; id <= SETTINGS_ID_MAX; id++) {
+    for (unsigned id = 1; id <= MEMBER_ID_MAX; id++) {
         const struct peer_state *peer = &e->peer[id];
         if (!peer->left_index) continue;
         if (peer->up && peer->left_index >= e->log.after)

@@ -37,11 +37,11 @@ struct mend {
     /* The question that is open, about the hole that ends at `cursor` or after it. */
     uint64_t number, asked_us, pause_until_us;
     uint64_t cursor;
-    uint64_t hole_first;             /* as it was asked for */
-    bool waiting;                    /* for the answer of `asked` */
-    bool tried[SETTINGS_ID_MAX + 1]; /* about this hole */
-    uint8_t asked, best;             /* best: it had the last entries */
-    uint8_t offered_by;              /* a snapshot that covers the hole; 0: nobody has one */
+    uint64_t hole_first;           /* as it was asked for */
+    bool waiting;                  /* for the answer of `asked` */
+    bool tried[MEMBER_ID_MAX + 1]; /* about this hole */
+    uint8_t asked, best;           /* best: it had the last entries */
+    uint8_t offered_by;            /* a snapshot that covers the hole; 0: nobody has one */
     uint64_t offered_index;
     /* A snapshot on its way. */
     struct receiving from;
@@ -133,7 +133,8 @@ static void give_up(struct ensemble *e, uint8_t leader) {
     if (!salvage_find_hole(&m->salvage, 0, &hole)) return;
     logger_warning("no other server has some of the entries that this one has lost, so it follows "
                    "the leader from those before them, without a vote until it has caught up",
-                   LOGGER_UINT("leader", leader), LOGGER_UINT("first_index", hole.first),
+                   LOGGER_INT("leader", member_number(leader)),
+                   LOGGER_UINT("first_index", hole.first),
                    LOGGER_UINT("entries_lost", salvage_lacking(&m->salvage)));
     m->salvage.tail_lost = true;
     salvage_cut(&m->salvage, hole.first);
@@ -164,7 +165,7 @@ static void ask_chunk(struct ensemble *e) {
 static void begin_snapshot(struct ensemble *e) {
     struct mend *m = e->mend;
     logger_info("a snapshot of another server takes the place of what is damaged here",
-                LOGGER_UINT("peer", m->offered_by),
+                LOGGER_INT("peer", member_number(m->offered_by)),
                 LOGGER_UINT("snapshot_index", m->offered_index));
     m->receiving = true;
     m->sender = m->offered_by;
@@ -253,7 +254,7 @@ static bool can_answer(const struct ensemble *e, unsigned id) {
 static uint8_t next_to_ask(const struct ensemble *e) {
     const struct mend *m = e->mend;
     if (m->best && !m->tried[m->best] && can_answer(e, m->best)) return m->best;
-    for (unsigned id = 1; id <= SETTINGS_ID_MAX; id++)
+    for (unsigned id = 1; id <= MEMBER_ID_MAX; id++)
         if (!m->tried[id] && can_answer(e, id)) return (uint8_t)id;
     return 0;
 }

@@ -117,7 +117,7 @@ static void stop_contradicted(const struct ensemble *e, const struct raft_messag
         "the leader's log contradicts what is committed here, so this server stops; one of "
         "the two has data of another ensemble, or has lost some: compare the data of all "
         "members before any of it is deleted",
-        LOGGER_UINT("leader", m->from), LOGGER_UINT("term", m->term),
+        LOGGER_INT("leader", member_number(m->from)), LOGGER_UINT("term", m->term),
         LOGGER_UINT("prev_log_index", m->append_entries.prev_log_index),
         LOGGER_UINT("commit_index", e->raft.commit_index));
     _exit(ENSEMBLE_EXIT_FAILED);
@@ -133,7 +133,7 @@ static void tell_removed(struct ensemble *e, uint8_t id) {
 }
 
 void peers_tell_removed(struct ensemble *e) {
-    for (uint32_t id = 1; id <= SETTINGS_ID_MAX; id++)
+    for (uint32_t id = 1; id <= MEMBER_ID_MAX; id++)
         if (e->peer[id].guest && e->peer[id].up) tell_removed(e, (uint8_t)id);
 }
 
@@ -275,7 +275,7 @@ static bool receive_transfer_leadership(struct ensemble *e, uint8_t from, uint16
     struct raft_out out = {0};
     (void)from;
     if (!codec_read_transfer_leadership(&in, version, &frame) || zk_left(&in)) return false;
-    if (frame.transferee && frame.transferee <= SETTINGS_ID_MAX &&
+    if (frame.transferee && frame.transferee <= MEMBER_ID_MAX &&
         ensemble_member(e, (uint8_t)frame.transferee).synced)
         core_transfer_leadership(e, (uint8_t)frame.transferee, &out);
     ensemble_perform(e, &out, NULL);
@@ -340,7 +340,7 @@ static void frame_received(void *owner, uint64_t from, uint16_t version, uint32_
                            const unsigned char *bytes, size_t size) {
     struct ensemble *e = owner;
     struct zk_in in = zk_in_of(bytes, size);
-    bool valid = false, heard = from && from <= SETTINGS_ID_MAX;
+    bool valid = false, heard = from && from <= MEMBER_ID_MAX;
     enum busy_kind before = busy_with(e->busy, BUSY_MEMBERS);
     clock_read(e->clock);
     /* A server that is no member is not believed, whatever its term. */
@@ -362,7 +362,7 @@ static void part_received(void *owner, uint64_t from) {
     enum { WHOLE_MESSAGE_US = 10000000 };
     struct ensemble *e = owner;
     struct raft_out out = {0};
-    if (!from || from > SETTINGS_ID_MAX) return;
+    if (!from || from > MEMBER_ID_MAX) return;
     clock_read(e->clock);
     if (e->clock->monotonic_us - e->peer[from].heard_us > WHOLE_MESSAGE_US) return;
     core_peer_alive(e, (uint8_t)from, &out);
@@ -379,7 +379,7 @@ static void drop_link(struct ensemble *e, uint8_t id) {
 /* A server that was no member by what was known when it introduced itself dials again, and does so
  * once more. */
 void peers_end_unanswered(struct ensemble *e) {
-    for (uint32_t id = 1; id <= SETTINGS_ID_MAX; id++) {
+    for (uint32_t id = 1; id <= MEMBER_ID_MAX; id++) {
         struct peer_state *peer = &e->peer[id];
         if (!peer->introduced || peer->linked || peer->guest) continue;
         drop_link(e, (uint8_t)id);
@@ -466,7 +466,7 @@ static void was_moved(struct ensemble *e, uint32_t id) {
 
 void peers_redial(struct ensemble *e) {
     links_redial(e->links);
-    for (uint32_t id = 1; id <= SETTINGS_ID_MAX; id++) was_moved(e, id);
+    for (uint32_t id = 1; id <= MEMBER_ID_MAX; id++) was_moved(e, id);
 }
 
 /* False: the address cannot be used, and is from the settings. */
@@ -478,7 +478,7 @@ static bool set_address(struct ensemble *e, uint32_t id, const struct member *m)
         logger_log(fatal ? LOGGER_ERROR : LOGGER_WARNING,
                    fatal ? "the address of a server cannot be used, so this server does not start"
                          : "the address of a server cannot be used; there is no link to it",
-                   LOGGER_UINT("peer", id), LOGGER_STRING("host", m->host),
+                   LOGGER_INT("peer", member_number((int32_t)id)), LOGGER_STRING("host", m->host),
                    LOGGER_INT("port", m->peer_port), LOGGER_STRING("reason", problem));
     return !fatal;
 }
@@ -496,7 +496,7 @@ bool peers_update(struct ensemble *e) {
      * do not name could prove itself. */
     const struct member_list *given = &e->settings->members;
     bool joins = !known || (e->settings->join && !e->vote.ensemble_id);
-    for (uint32_t id = 1; id <= SETTINGS_ID_MAX; id++) {
+    for (uint32_t id = 1; id <= MEMBER_ID_MAX; id++) {
         const struct member *m = known ? member_list_find(&in_force, (int32_t)id) : NULL;
         if (!m && joins) m = member_list_find(given, (int32_t)id);
         if (id == e->raft.self) continue;
@@ -535,7 +535,7 @@ int peers_open(struct ensemble *e) {
     if (!e->settings->members.count) return 0;
     if (!self) {
         logger_error("this server is not among those of --ensemble, so it does not start",
-                     LOGGER_UINT("server", e->raft.self));
+                     LOGGER_INT("server", member_number(e->raft.self)));
         return ENSEMBLE_EXIT_FAILED;
     }
     int status = open_credentials(e);

@@ -21,7 +21,7 @@ void ensemble_limit_memory(struct ensemble *e, size_t bytes) { e->memory_max = b
 size_t ensemble_memory(const struct ensemble *e) {
     size_t bytes = window_memory(&e->log) + window_memory(&e->outbox.entries) +
                    e->outbox.room * sizeof *e->outbox.proposal + e->disk.batch_copy.used;
-    for (uint32_t id = 1; e->links && id <= SETTINGS_ID_MAX; id++)
+    for (uint32_t id = 1; e->links && id <= MEMBER_ID_MAX; id++)
         if (e->peer[id].linked) bytes += link_unsent(e->links, id);
     return bytes;
 }
@@ -86,7 +86,7 @@ void room_tell(struct ensemble *e, uint8_t id) {
 void ensemble_tell_memory(struct ensemble *e, bool is_short) {
     if (e->memory_is_short == is_short) return;
     e->memory_is_short = is_short;
-    for (uint32_t id = 1; id <= SETTINGS_ID_MAX; id++) room_tell(e, (uint8_t)id);
+    for (uint32_t id = 1; id <= MEMBER_ID_MAX; id++) room_tell(e, (uint8_t)id);
 }
 
 void room_heard(struct ensemble *e, uint8_t from, bool is_short) {
@@ -96,13 +96,14 @@ void room_heard(struct ensemble *e, uint8_t from, bool is_short) {
     if (is_short)
         logger_warning("the memory of another server is short, so requests that need more are "
                        "refused here, too",
-                       LOGGER_INT("server", from));
+                       LOGGER_INT("server", member_number(from)));
     else
-        logger_info("that server has enough memory again", LOGGER_INT("server", from));
+        logger_info("that server has enough memory again",
+                    LOGGER_INT("server", member_number(from)));
 }
 
 bool ensemble_memory_is_short(const struct ensemble *e) {
-    for (uint32_t id = 1; e->links && e->short_members && id <= SETTINGS_ID_MAX; id++)
+    for (uint32_t id = 1; e->links && e->short_members && id <= MEMBER_ID_MAX; id++)
         if (e->peer[id].linked && e->peer[id].memory_is_short) return true;
     return false;
 }
@@ -110,7 +111,7 @@ bool ensemble_memory_is_short(const struct ensemble *e) {
 void room_ask_to_forward(struct ensemble *e) {
     if (!e->forwards_again || !room_for_forwarded(e)) return;
     e->forwards_again = false;
-    for (uint32_t id = 1; id <= SETTINGS_ID_MAX; id++) {
+    for (uint32_t id = 1; id <= MEMBER_ID_MAX; id++) {
         if (!e->peer[id].forwards_again) continue;
         e->peer[id].forwards_again = false;
         if (understands(e, (uint8_t)id)) peers_ask_to_forward(e, (uint8_t)id);

@@ -105,7 +105,7 @@ static bool is_only_voter(const struct ensemble *e) {
     char why[256];
     if (text.size) members_read(text.at, (size_t)text.size, &config, &list, why, sizeof why);
     for (unsigned i = 0; i < list.count; i++)
-        if (list.at[i].id != e->settings->server_id && !list.at[i].observer && list.at[i].weight)
+        if (list.at[i].id != e->raft.self && !list.at[i].observer && list.at[i].weight)
             return false;
     return !e->settings->join;
 }

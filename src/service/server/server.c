@@ -458,7 +458,7 @@ int server_run(struct server *s, const struct settings *settings,
     enum { TRACE_MASK = 306 }; /* ZooKeeper's default */
     *s = (struct server){.settings = *settings, .admin = admin, .trace_mask = TRACE_MASK};
     logger_set(settings->log_level, settings->log_format);
-    if (settings->server_id > 0 && !settings->members.count)
+    if (settings->server_id >= 0 && !settings->members.count)
         logger_warning("this server has an id but no ensemble, so it serves alone, and the id only "
                        "numbers its sessions; --ensemble names the members of an ensemble",
                        LOGGER_INT("id", settings->server_id));

@@ -9,9 +9,6 @@
 
 /* ---- Members ---- */
 
-/* 0 is nobody; and a session id that begins with 255 would be taken for a TTL node's owner. */
-enum { MEMBER_ID_MAX = 254 };
-
 /* Of the first member whose id is not lower. */
 static unsigned index_of(const struct member_list *list, int32_t id) {
     unsigned index = 0;
@@ -66,8 +63,20 @@ bool member_list_same_ids(const struct member_list *list, const struct member_li
 
 /* ---- Lines ---- */
 
-static int refuse_id(struct settings_error *error) {
-    return settings_refuse(error, "a server's id is a whole number from 0 to %d", SETTINGS_ID_MAX);
+static bool read_id(const char *text, int32_t *id, struct settings_error *error) {
+    int32_t number = 0;
+    bool good = settings_number(text, 0, MEMBER_NUMBER_MAX, &number);
+    if (!good)
+        settings_refuse(error, "a server's id is a whole number from 0 to %d", MEMBER_NUMBER_MAX);
+    *id = member_id(number);
+    return good;
+}
+
+static bool scan_id(const char **at, int32_t *id) {
+    int32_t number;
+    if (!scan_number(at, 0, &number) || number > MEMBER_NUMBER_MAX) return false;
+    *id = member_id(number);
+    return true;
 }
 
 /* A server.N line says nothing of the group, the weight and the directory, which other lines may
@@ -108,7 +117,7 @@ static bool scan_server(const char *at, struct member *member) {
 int member_list_set_server(struct member_list *list, const char *id, const char *value,
                            struct settings_error *error) {
     struct member member = {0};
-    if (!settings_number(id, 0, SETTINGS_ID_MAX, &member.id)) return refuse_id(error);
+    if (!read_id(id, &member.id, error)) return SETTINGS_BAD;
     if (!scan_server(value, &member))
         return settings_refuse(error,
                                "'%.60s' is not host:port:port[:participant or :observer]"
@@ -120,20 +129,20 @@ int member_list_set_server(struct member_list *list, const char *id, const char 
 int member_list_set_short(struct member_list *list, const char *value,
                           struct settings_error *error) {
     struct member_list result = *list;
-    bool named[SETTINGS_ID_MAX + 1] = {false};
+    bool named[MEMBER_ID_MAX + 1] = {false};
     const char *at = value;
     do {
         struct member member = {0};
         at += strspn(at, " ");
-        if (!scan_number(&at, 1, &member.id) || member.id > SETTINGS_ID_MAX ||
-            !scan_word(&at, "=") || !scan_host(&at, member.host) || !scan_word(&at, ":") ||
-            !scan_number(&at, 1, &member.peer_port))
+        if (!scan_id(&at, &member.id) || !scan_word(&at, "=") || !scan_host(&at, member.host) ||
+            !scan_word(&at, ":") || !scan_number(&at, 1, &member.peer_port))
             return settings_refuse(
                 error,
-                "'%.60s' is not 1=host:port,2=host:port,... with the servers' ids from 1 to %d",
-                value, MEMBER_ID_MAX);
+                "'%.60s' is not 1=host:port,2=host:port,... with the servers' ids from 0 to %d",
+                value, MEMBER_NUMBER_MAX);
         if (named[member.id])
-            return settings_refuse(error, "'%.60s' has server %d twice", value, member.id);
+            return settings_refuse(error, "'%.60s' has server %d twice", value,
+                                   member_number(member.id));
         named[member.id] = true;
         member.election_port = member.peer_port;
         member.observer = scan_word(&at, ":observer");
@@ -154,24 +163,24 @@ static uint8_t *group_of(struct member_list *list, int32_t id) {
 
 int member_list_set_group(struct member_list *list, const char *number, const char *value,
                           struct settings_error *error) {
-    bool named[SETTINGS_ID_MAX + 1] = {false}, valid;
+    bool named[MEMBER_ID_MAX + 1] = {false}, valid;
     int32_t group, id;
     const char *at = value;
     if (!settings_number(number, 1, UINT8_MAX, &group))
         return settings_refuse(error, "a group's number is a whole number from 1 to %d", UINT8_MAX);
     do {
-        valid = scan_number(&at, 0, &id) && id <= SETTINGS_ID_MAX;
+        valid = scan_id(&at, &id);
         if (!valid) break;
         uint8_t other = *group_of(list, id);
         if (named[id] || (other && other != group))
-            return settings_refuse(error, "server %d is in a group already", id);
+            return settings_refuse(error, "server %d is in a group already", member_number(id));
         named[id] = true;
     } while (scan_word(&at, ":"));
     if (!valid || *at)
         return settings_refuse(error,
                                "'%.60s' is not servers' ids from 0 to %d with colons between them",
-                               value, SETTINGS_ID_MAX);
-    for (id = 0; id <= SETTINGS_ID_MAX; id++) {
+                               value, MEMBER_NUMBER_MAX);
+    for (id = 1; id <= MEMBER_ID_MAX; id++) {
         uint8_t *of = group_of(list, id);
         if (named[id] || *of == group) *of = named[id] ? (uint8_t)group : 0;
     }
@@ -182,7 +191,7 @@ int member_list_set_weight(struct member_list *list, const char *number, const c
                            struct settings_error *error) {
     enum { WEIGHT_MAX = 1000000 };
     int32_t id, weight;
-    if (!settings_number(number, 0, SETTINGS_ID_MAX, &id)) return refuse_id(error);
+    if (!read_id(number, &id, error)) return SETTINGS_BAD;
     if (!settings_number(value, 0, WEIGHT_MAX, &weight))
         return settings_refuse(error, "'%.60s' is not a whole number from 0 to %d", value,
                                WEIGHT_MAX);
@@ -197,7 +206,7 @@ int member_list_set_weight(struct member_list *list, const char *number, const c
 }
 
 /* Of exactly so many hexadecimal digits; 0: it is not. */
-static uint64_t scan_id(const char *value, size_t digits) {
+static uint64_t read_hex(const char *value, size_t digits) {
     if (strspn(value, "0123456789abcdef") != digits || value[digits]) return 0;
     return strtoull(value, NULL, 16);
 }
@@ -205,18 +214,18 @@ static uint64_t scan_id(const char *value, size_t digits) {
 static int set_directory(struct member_list *list, const char *number, const char *value,
                          struct settings_error *error) {
     int32_t id;
-    if (!settings_number(number, 0, SETTINGS_ID_MAX, &id)) return refuse_id(error);
+    if (!read_id(number, &id, error)) return SETTINGS_BAD;
     struct member *member = find(list, id);
-    uint64_t directory = scan_id(value, 8);
+    uint64_t directory = read_hex(value, 8);
     if (!member || !directory)
-        return settings_refuse(error, "directory.%d is not the id of a server's data directory",
-                               id);
+        return settings_refuse(error, "directory.%s is not the id of a server's data directory",
+                               number);
     member->directory = (uint32_t)directory;
     return SETTINGS_SET;
 }
 
 static int set_ensemble(struct member_list *list, const char *value, struct settings_error *error) {
-    uint64_t id = scan_id(value, 16);
+    uint64_t id = read_hex(value, 16);
     if (!id) return settings_refuse(error, "'%.60s' is not the id of an ensemble", value);
     list->ensemble = id;
     return SETTINGS_SET;
@@ -224,19 +233,20 @@ static int set_ensemble(struct member_list *list, const char *value, struct sett
 
 int member_list_check_groups(const struct member_list *list, struct settings_error *error) {
     bool groups = false;
-    for (int32_t id = 0; id <= SETTINGS_ID_MAX; id++) {
+    for (int32_t id = 1; id <= MEMBER_ID_MAX; id++) {
+        int32_t number = member_number(id);
         if (list->unnamed[id].group)
             return settings_refuse(error, "group.%d has server %d, but there is no server.%d",
-                                   list->unnamed[id].group, id, id);
+                                   list->unnamed[id].group, number, number);
         if (list->unnamed[id].has_weight)
-            return settings_refuse(error, "weight.%d: there is no server.%d", id, id);
+            return settings_refuse(error, "weight.%d: there is no server.%d", number, number);
     }
     for (unsigned i = 0; i < list->count; i++) groups |= list->at[i].group != 0;
     for (unsigned i = 0; i < list->count; i++)
         if (groups && !list->at[i].observer && !list->at[i].group)
             return settings_refuse(
                 error, "server.%d is in no group; where there are groups, every voter is in one",
-                list->at[i].id);
+                member_number(list->at[i].id));
     return SETTINGS_SET;
 }
 
@@ -312,7 +322,7 @@ static const char *separator(const struct bytes *text) { return text->used ? "\n
 static void write_server(const struct member *m, struct bytes *text) {
     const char *client = strcmp(m->client.host, "*") == 0 ? "0.0.0.0" : m->client.host;
     add(text, strchr(m->host, ':') ? "%sserver.%d=[%s]:%d:%d:%s" : "%sserver.%d=%s:%d:%d:%s",
-        separator(text), m->id, m->host, m->peer_port, m->election_port,
+        separator(text), member_number(m->id), m->host, m->peer_port, m->election_port,
         m->observer ? "observer" : "participant");
     if (m->client.port)
         add(text, strchr(client, ':') ? ";[%s]:%d" : ";%s:%d", client, m->client.port);
@@ -323,7 +333,7 @@ static void write_group(const struct member_list *list, int group, struct bytes 
     for (unsigned i = 0; i < list->count; i++) {
         if (list->at[i].group != group) continue;
         if (!begun) add(text, "%sgroup.%d=", separator(text), group);
-        add(text, begun ? ":%d" : "%d", list->at[i].id);
+        add(text, begun ? ":%d" : "%d", member_number(list->at[i].id));
         begun = true;
     }
 }
@@ -334,10 +344,11 @@ void member_list_write(const struct member_list *list, struct bytes *text) {
     for (int group = 1; group <= UINT8_MAX; group++) write_group(list, group, text);
     for (unsigned i = 0; i < list->count; i++)
         if (list->at[i].weight != 1)
-            add(text, "%sweight.%d=%d", separator(text), list->at[i].id, list->at[i].weight);
+            add(text, "%sweight.%d=%d", separator(text), member_number(list->at[i].id),
+                list->at[i].weight);
     for (unsigned i = 0; i < list->count; i++)
         if (list->at[i].directory)
-            add(text, "%sdirectory.%d=%08x", separator(text), list->at[i].id,
+            add(text, "%sdirectory.%d=%08x", separator(text), member_number(list->at[i].id),
                 list->at[i].directory);
     if (list->count && list->ensemble)
         add(text, "%sensemble=%016llx", separator(text), (unsigned long long)list->ensemble);
@@ -351,15 +362,9 @@ bool member_list_is_ensemble(const struct member_list *list, char *why, size_t s
         return false;
     }
     for (unsigned i = 0; i < list->count; i++) {
-        const struct member *member = &list->at[i];
-        bool known = member->id >= 1 && member->id <= MEMBER_ID_MAX;
-        if (known && member->weight <= WEIGHT_MAX) continue;
-        if (known)
-            snprintf(why, size, "weight.%d: a weight is at most %d", member->id, WEIGHT_MAX);
-        else
-            snprintf(why, size,
-                     "server.%d: a member's id is from 1 to %d; give the server another one",
-                     member->id, MEMBER_ID_MAX);
+        if (list->at[i].weight <= WEIGHT_MAX) continue;
+        snprintf(why, size, "weight.%d: a weight is at most %d", member_number(list->at[i].id),
+                 WEIGHT_MAX);
         return false;
     }
     return true;

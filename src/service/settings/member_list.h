@@ -20,13 +20,13 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/member_id.h"
 #include "service/settings/address.h"
 
 enum {
     /* More than an ensemble can have, as new members are added to a list before old ones leave. */
     MEMBER_LIST_MAX = 32,
-    SETTINGS_ID_MAX = 255, /* of a server: it is one byte of every session id */
-    MEMBERS_MAX = 16,      /* of an ensemble */
+    MEMBERS_MAX = 16, /* of an ensemble */
 };
 
 struct member {
@@ -49,7 +49,7 @@ struct member_list {
         uint8_t group;
         bool has_weight;
         int32_t weight;
-    } unnamed[SETTINGS_ID_MAX + 1];
+    } unnamed[MEMBER_ID_MAX + 1];
 };
 
 /* Applies one line.  False: it is refused, the list is as it was, and `error` says why. */

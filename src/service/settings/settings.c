@@ -116,7 +116,7 @@ static int32_t read_myid(const struct settings *s) {
     FILE *file = fopen(path, "r");
     if (!file) return -1;
     if (fgets(text, sizeof text, file)) text[strcspn(text, " \r\n")] = 0;
-    settings_number(text, 1, SETTINGS_ID_MAX, &id);
+    settings_number(text, 0, MEMBER_NUMBER_MAX, &id);
     fclose(file);
     return id;
 }
@@ -129,7 +129,7 @@ static int take_own_address(struct settings *s, const struct member *own,
     if (written > 0 && written != own->client.port)
         return settings_refuse(
             error, "clientPort, %d, is different from the port for clients of server.%d, %d",
-            written, own->id, own->client.port);
+            written, member_number(own->id), own->client.port);
     if (written <= 0) s->written.client = own->client;
     return 0;
 }
@@ -143,7 +143,7 @@ static int settle_id(struct settings *s, struct settings_error *error) {
     if (stored >= 0 && stored != s->server_id)
         return settings_refuse(error, "this is server %d, but the file %.200s/myid has the id %d",
                                s->server_id, s->data_dir, stored);
-    const struct member *own = member_list_find(&s->members, s->server_id);
+    const struct member *own = member_list_find(&s->members, member_id(s->server_id));
     if (!own)
         return settings_refuse(error, "server %d is not among the servers of the ensemble",
                                s->server_id);
@@ -174,8 +174,7 @@ static int settle_peers(struct settings *s, struct settings_error *error) {
     return 0;
 }
 
-/* ZooKeeper takes the two ids as well, so its files may have them. */
-static int check_ids(const struct settings *s, struct settings_error *error) {
+static int check_ensemble(const struct settings *s, struct settings_error *error) {
     char why[SETTINGS_ERROR_MAX];
     if (member_list_is_ensemble(&s->members, why, sizeof why)) return 0;
     return settings_refuse(error, "%s", why);
@@ -187,7 +186,7 @@ static int check_addresses(const struct settings *s, struct settings_error *erro
             const struct member *one = &s->members.at[j], *other = &s->members.at[i];
             if (one->peer_port == other->peer_port && strcasecmp(one->host, other->host) == 0)
                 return settings_refuse(error, "server.%d and server.%d have the same host and port",
-                                       one->id, other->id);
+                                       member_number(one->id), member_number(other->id));
         }
     return 0;
 }
@@ -203,7 +202,7 @@ static int settle_members(struct settings *s, struct settings_error *error) {
         return s->join ? settings_refuse(error, "to join an ensemble, name its servers: --ensemble")
                        : 0;
     if (s->members.count != 1 || !s->standalone)
-        return check_ids(s, error) || check_addresses(s, error) || settle_id(s, error) ||
+        return check_ensemble(s, error) || check_addresses(s, error) || settle_id(s, error) ||
                        settle_peers(s, error)
                    ? SETTINGS_BAD
                    : 0;

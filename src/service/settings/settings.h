@@ -101,7 +101,7 @@ struct settings {
     enum logger_level log_level; /* events above it are left out */
     enum logger_format log_format;
 
-    int32_t server_id;              /* -1: not set */
+    int32_t server_id;              /* as people number it; -1: not set */
     int32_t init_ticks, sync_ticks; /* of a zoo.cfg, for those who ask; they have no effect */
     int32_t election_timeout_ms, heartbeat_ms;
     bool standalone; /* a single member is no ensemble: settled, `members` is then empty */

@@ -152,7 +152,7 @@ static const struct key keys[] = {
     FIXED_("ssl.keyStore.type", "PEM", "stores of other types cannot be read"),
     FIXED_("ssl.trustStore.type", "PEM", "stores of other types cannot be read"),
 
-    NUMBER_("myid", server_id, 0, SETTINGS_ID_MAX, "Number of this server in the ensemble"),
+    NUMBER_("myid", server_id, 0, 255, "Number of this server in the ensemble"),
     NOTED_("initLimit", init_ticks, 1, 1000000,
            "a server may take as long as it needs to catch up with the leader"),
     NOTED_("syncLimit", sync_ticks, 1, 1000000,

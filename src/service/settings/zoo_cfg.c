@@ -18,7 +18,7 @@ struct server_lines {
     struct {
         const char *name;
         size_t line; /* 0: there is none so far */
-    } of[SETTINGS_ID_MAX + 1];
+    } of[MEMBER_NUMBER_MAX + 1];
 };
 
 /* Where other keys were set. */
@@ -177,7 +177,7 @@ static bool is_second_server(struct reader *r, const char *key, char *error, siz
     int32_t id;
     if (strncmp(key, optional, strlen(optional)) == 0) key += strlen(optional);
     if (strncmp(key, prefix, strlen(prefix)) != 0 ||
-        !settings_number(key + strlen(prefix), 0, SETTINGS_ID_MAX, &id))
+        !settings_number(key + strlen(prefix), 0, MEMBER_NUMBER_MAX, &id))
         return false;
     struct server_lines *servers = &r->lines->servers;
     const char *name = servers->of[id].name;

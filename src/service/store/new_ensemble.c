@@ -57,8 +57,8 @@ static int choose_self(struct making *m, const struct member_list *before) {
         if (!member_list_parse_short(&given, m->of->member, why, sizeof why) || given.count != 1)
             return fail(m, "'%s' is not N=HOST:PORT", m->of->member);
         if (m->vote.server_id && m->vote.server_id != (uint64_t)given.at[0].id)
-            return fail(m, "the data is that of server %" PRIu64 ", not of server %d",
-                        m->vote.server_id, given.at[0].id);
+            return fail(m, "the data is that of server %d, not of server %d",
+                        member_number((int32_t)m->vote.server_id), member_number(given.at[0].id));
         m->self = given.at[0];
     } else {
         const struct member *known = member_list_find(before, (int32_t)m->vote.server_id);
@@ -88,9 +88,9 @@ static int read_all(struct making *m) {
     if (choose_self(m, &before) != 0) return -1;
     member_list_put(&after, &m->self);
     member_list_write(&after, &m->members);
-    fprintf(m->of->out, "server %d, a member of", m->self.id);
+    fprintf(m->of->out, "server %d, a member of", member_number(m->self.id));
     for (unsigned i = 0; i < before.count; i++)
-        fprintf(m->of->out, "%s %d", i ? "," : "", before.at[i].id);
+        fprintf(m->of->out, "%s %d", i ? "," : "", member_number(before.at[i].id));
     fprintf(m->of->out, ": log up to entry %" PRIu64 " of term %" PRIu64 ", %u nodes\n",
             m->data.index, m->data.term, m->data.tree.nodes);
     return 0;
@@ -174,13 +174,14 @@ static int write_snapshot(struct making *m, char name[SNAPSHOT_NAME_SIZE]) {
     if (writer && snapshot_end(writer, status == 0) != 0) status = -1;
     if (status != 0) return fail(m, "%s", into.message);
     fprintf(m->of->out, "%s: all data, with server %d as the only member\n",
-            snapshot_name(name, data->index), m->self.id);
+            snapshot_name(name, data->index), member_number(m->self.id));
     return 0;
 }
 
 static int make(struct making *m) {
     struct new_ensemble *of = m->of;
     char snapshot[SNAPSHOT_NAME_SIZE];
+    int32_t number = member_number(m->self.id);
     time_t now = time(NULL);
     struct tm when;
     strftime(m->folder, sizeof m->folder, "old-ensemble.%Y%m%dT%H%M%SZ", gmtime_r(&now, &when));
@@ -196,7 +197,7 @@ static int make(struct making *m) {
         of->out,
         "done: server %d is an ensemble of one.  Start it with --id %d --ensemble %d=%s:%d, and "
         "add others, with\nempty directories and --join ('conclave ensemble add')\n",
-        m->self.id, m->self.id, m->self.id, m->self.host, m->self.peer_port);
+        number, number, number, m->self.host, m->self.peer_port);
     return 0;
 }
 

@@ -72,12 +72,12 @@ static bool has_unnumbered_line(struct zk_text lines) {
 static bool remove_members(struct member_list *from, struct zk_text ids) {
     const char *end = ids.at + (ids.size > 0 ? ids.size : 0);
     for (const char *at = ids.at; at < end; at++) {
-        int32_t id = 0;
-        for (; at < end && *at >= '0' && *at <= '9' && id <= SETTINGS_ID_MAX; at++)
-            id = 10 * id + (*at - '0');
+        int32_t number = 0;
+        for (; at < end && *at >= '0' && *at <= '9' && number <= MEMBER_NUMBER_MAX; at++)
+            number = 10 * number + (*at - '0');
         if (at < end && *at != ',' && *at != ' ') return false;
-        if (id > SETTINGS_ID_MAX) return false;
-        member_list_remove(from, id);
+        if (number > MEMBER_NUMBER_MAX) return false;
+        member_list_remove(from, member_id(number));
     }
     return true;
 }
@@ -107,7 +107,7 @@ int32_t tree_plan_members(struct zk_text from, const struct zk_reconfig_request 
     snprintf(why, size, "the ids of the ensemble and of data directories cannot be changed");
     if (!member_list_same_ids(&list, &before)) return ZK_BADARGUMENTS;
     snprintf(why, size, "the members to remove are not ids up to %d, with commas between them",
-             SETTINGS_ID_MAX);
+             MEMBER_NUMBER_MAX);
     if (!remove_members(&list, request->leaving)) return ZK_MARSHALLINGERROR;
     if (!member_list_is_ensemble(&list, why, size)) return ZK_BADARGUMENTS;
     snprintf(why, size, "the members are in groups, and such members cannot be changed");

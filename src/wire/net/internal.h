@@ -190,6 +190,9 @@ void links_release(struct links *links);
 bool links_may_use(const struct links *links, const struct sockaddr *address);
 extern const char links_need_proof[];
 
+/* As people number that server, or peer. */
+uint64_t link_number(const struct links *links, uint64_t id);
+
 /* A sentence of the log in the words of the links' owner. */
 enum { LINK_WORDS_MAX = 512 };
 const char *link_words(const struct links *links, const char *text, char buffer[LINK_WORDS_MAX]);

@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 
+#include "base/member_id.h"
 #include "wire/net/internal.h"
 
 /* ---- Opening and closing ---- */
@@ -190,6 +191,10 @@ struct link_status link_status(const struct links *links, uint64_t id) {
     status.up_ms = now - peer->up_ms;
     status.bytes_out = peer->bytes_out;
     return status;
+}
+
+uint64_t link_number(const struct links *links, uint64_t id) {
+    return links->config.of_group ? id : (uint64_t)member_number((int32_t)id);
 }
 
 const char *link_words(const struct links *links, const char *text, char buffer[LINK_WORDS_MAX]) {

@@ -90,7 +90,8 @@ static void warn(struct peer *peer) {
     peer->logged_ms = now;
     char said[LINK_WORDS_MAX], reason[LINK_WORDS_MAX];
     const char *message = "no link to another server; it is dialed again until it answers";
-    logger_warning(link_words(peer->links, message, said), LOGGER_UINT("peer", peer->id),
+    logger_warning(link_words(peer->links, message, said),
+                   LOGGER_UINT("peer", link_number(peer->links, peer->id)),
                    LOGGER_STRING("host", peer->host), LOGGER_INT("port", peer->port),
                    LOGGER_STRING("reason", link_words(peer->links, why, reason)));
 }
@@ -141,8 +142,9 @@ static void dial_next(struct peer *peer) {
     }
     char said[LINK_WORDS_MAX], reason[LINK_WORDS_MAX];
     logger_debug(link_words(peer->links, "an attempt to link to another server failed", said),
-                 LOGGER_UINT("peer", peer->id), LOGGER_STRING("host", peer->host),
-                 LOGGER_INT("port", peer->port), LOGGER_UINT("attempt", peer->attempts),
+                 LOGGER_UINT("peer", link_number(peer->links, peer->id)),
+                 LOGGER_STRING("host", peer->host), LOGGER_INT("port", peer->port),
+                 LOGGER_UINT("attempt", peer->attempts),
                  LOGGER_STRING("reason", link_words(peer->links, reason_of(peer), reason)));
     /* A server that is being started or restarted will listen soon; one that ends may have listened
      * still, and closes what has come meanwhile without a word. */
@@ -306,8 +308,9 @@ static void is_up(struct peer *peer, uint16_t version) {
     peer->logged = NULL;
     char said[LINK_WORDS_MAX];
     logger_debug(link_words(links, "a link to another server is up", said),
-                 LOGGER_UINT("peer", peer->id), LOGGER_STRING("address", peer->address_text),
-                 LOGGER_INT("port", peer->port), LOGGER_UINT("version", version));
+                 LOGGER_UINT("peer", link_number(peer->links, peer->id)),
+                 LOGGER_STRING("address", peer->address_text), LOGGER_INT("port", peer->port),
+                 LOGGER_UINT("version", version));
     if (replaces) links->config.on_down(links->config.owner, id, LINK_BROKEN);
     peer = links->closing ? NULL : peer_find(links, id);
     if (peer && peer->outgoing == link) links->config.on_up(links->config.owner, id);
@@ -405,7 +408,8 @@ static void keep_previous(struct peer *peer) {
 static void dial_beside(struct peer *peer) {
     char said[LINK_WORDS_MAX];
     const char *message = "a link to another server is silent; another one is dialed beside it";
-    logger_debug(link_words(peer->links, message, said), LOGGER_UINT("peer", peer->id),
+    logger_debug(link_words(peer->links, message, said),
+                 LOGGER_UINT("peer", link_number(peer->links, peer->id)),
                  LOGGER_STRING("address", peer->address_text));
     peer->previous = peer->outgoing;
     peer->outgoing = NULL;
