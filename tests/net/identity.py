@@ -9,7 +9,7 @@ import time
 from kazoo import exceptions as error
 
 from ensemble import TIMEOUT_S, Ensemble, eventually, main, raises, without_election
-from members import config, done, join, joiner, started, status, transferred
+from members import config, done, join, joiner, knows_all, started, status, transferred
 from strangers import frame, hello
 
 
@@ -234,6 +234,12 @@ def data_of_its_own(directory):
     own.ensemble = f"4={own.peer}"
     own.start()
     eventually(lambda: own.follows()[1] == 4, "it leads, alone")
+    fifth = joiner(ensemble, directory, 5)  # what it needs is in a snapshot of the server alone, which names nobody
+    fifth.ensemble = f"4={own.peer},5={fifth.peer}"
+    fifth.start()
+    done(own, "add", f"5={fifth.peer}")
+    knows_all(fifth, {4: 1, 5: 1})
+    fifth.kill()
     own.kill()
     ensemble.stop()
 

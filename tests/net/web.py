@@ -149,7 +149,7 @@ def events_follow_a_failover(directory):
     leader, streams = of_the_leader(ensemble, streams_of_others)
     leader.kill()
     for stream in streams:
-        state = eventually(lambda: (s := stream.event())["ensemble"]["leader"] not in (0, leader.number) and s,
+        state = eventually(lambda: (s := stream.event())["ensemble"]["leader"] not in (None, leader.number) and s,
                            "another one leads")
         assert state["elections"][-1]["leader"] == state["ensemble"]["leader"], state
         assert state["elections"][-1]["term"] > state["elections"][0]["term"], state

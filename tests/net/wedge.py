@@ -45,6 +45,8 @@ def commands_that_would_wedge(directory):
         assert weights(asked) == before and not status(asked)["changing"]
     raises(error.NewConfigNoQuorumError, zk.reconfig, None, str(other.number), None)
     raises(error.NewConfigNoQuorumError, zk.reconfig, f"weight.{down.number}=2", None, None)
+    said = refused(leader, "add", f"9={other.peer}")
+    assert f"server {other.number} and server 9 would have the same address" in said, said
     zk.create("/between")  # nothing is stuck
     done(other, "remove", str(down.number))
     assert weights(leader) == {leader.number: 1, other.number: 1}
@@ -110,6 +112,31 @@ def change_goes_on_after_a_restart(directory):
     ensemble.stop()
 
 
+def late_command(directory):
+    """A command at a server that is cut off is given up; when that is back, what was decided since stands."""
+    ensemble = started(directory, count=4)
+    leader, (cut, third, fourth) = ensemble.roles()
+    others = [leader, third, fourth]
+    for member in others:
+        member.send(signal.SIGSTOP)
+    eventually(lambda: status(cut)["leader"] is None, "it has no leader")
+    code, _, err = command(cut, "remove", str(fourth.number), timeout="2s")
+    assert code == 3 and "not done in 2" in err, f"{code} {err}"
+    cut.send(signal.SIGSTOP)
+    for member in others:
+        member.send(signal.SIGCONT)
+    leads = ensemble.leader(others)
+    done(leads, "remove", str(fourth.number))
+    done(leads, "add", f"{fourth.number}={fourth.peer}")
+    cut.send(signal.SIGCONT)
+    ensemble.client(cut).create("/after")  # what it has kept is forwarded before
+    knows_all(cut, {member.number: 1 for member in ensemble.members})
+    refusal = "that another server asks for is refused: they have changed meanwhile"
+    assert any(refusal in member.log() for member in others), "nothing was forwarded late"
+    assert not status(cut)["changing"]
+    ensemble.stop()
+
+
 def majority_lost(directory):
     """Two of three are lost for good: the third becomes an ensemble of one, and two new ones join it."""
     ensemble = started(directory)
@@ -154,4 +181,4 @@ def majority_lost(directory):
 
 
 if __name__ == "__main__":
-    main([commands_that_would_wedge, told_without_a_vote, change_goes_on_after_a_restart, majority_lost])
+    main([commands_that_would_wedge, told_without_a_vote, change_goes_on_after_a_restart, late_command, majority_lost])

@@ -75,6 +75,15 @@ starts() { # OPTION...: it serves, and ends well when it is told to
     wait "$second"
 }
 check "the clients' port is in use: the server does not start" does_not_start --listen "$AT" --http off
+# What the disk has not done yet keeps no server that does not start.
+slowly() {
+    gcc -O2 -D_GNU_SOURCE -shared -fPIC -o "$WORK/slow_disk.so" tests/net/slow_disk.c || return 1
+    for _ in 1 2 3 4; do
+        rm -rf "$WORK/second"
+        exits 3 bounded env LD_PRELOAD="$WORK/slow_disk.so" SYNC_MS=300 "$CONCLAVE" serve --data "$WORK/second" --listen "$AT" --http off || return 1
+    done
+}
+[ -n "${SANITIZED:-}" ] || check "... and ends, however slow the disk is" slowly
 check "the port of HTTP is in use: the server starts" starts --listen 127.0.0.1:0 --http "$HTTP"
 check "... and logs a warning" grep -q "warning HTTP is not served.* host=${HTTP%:*} port=${HTTP##*:} reason=\"address already in use\"" "$WORK/second.err"
 check "... and does not announce HTTP" bash -c 'grep -q "serving clients" "$1" && ! grep -q HTTP "$1"' - "$WORK/second.out"

@@ -16,10 +16,15 @@ bool acts_as_leader(const struct ensemble *ensemble);
 bool knows_its_ensemble(const struct ensemble *ensemble);
 const struct raft *raft_of(const struct ensemble *ensemble);
 uint64_t applied_index_of(const struct ensemble *ensemble);
+bool helps_others(const struct ensemble *ensemble);
 
 /* Nothing is sent in a term that is not durable. */
 void __wrap_peers_send(struct ensemble *e, const struct raft_message *message, const void *payload,
                        size_t size) {
+    if ((message->type == RAFT_APPEND_ENTRIES || message->type == RAFT_INSTALL_SNAPSHOT) &&
+        e->raft.role != RAFT_LEADER)
+        violated("server %u sends what only a leader does, in term %llu", e->raft.self,
+                 (unsigned long long)message->term);
     if (message->term != e->vote.term)
         violated("server %u sends in term %llu, and term %llu is durable", e->raft.self,
                  (unsigned long long)message->term, (unsigned long long)e->vote.term);
@@ -60,3 +65,5 @@ bool knows_its_ensemble(const struct ensemble *e) { return e->vote.ensemble_id !
 
 const struct raft *raft_of(const struct ensemble *e) { return &e->raft; }
 uint64_t applied_index_of(const struct ensemble *e) { return e->applied_index; }
+
+bool helps_others(const struct ensemble *e) { return catch_up_is_active(e); }

@@ -560,6 +560,7 @@ void judge_removal(const struct machine *machine, const char *name); /* of a fil
 /* It leads, and has made that durable: one whose power fails before that has never led. */
 bool acts_as_leader(const struct ensemble *ensemble);
 bool knows_its_ensemble(const struct ensemble *ensemble); /* by its id */
+bool helps_others(const struct ensemble *ensemble);       /* to catch up */
 const struct raft *core_of_server(unsigned number);       /* core_of, for messages.c */
 const struct raft *raft_of(const struct ensemble *ensemble);
 uint64_t applied_index_of(const struct ensemble *ensemble);

@@ -79,7 +79,9 @@ static void log_was_read(uv_work_t *work, int status) {
     clock_read(e->clock);
     to->job = NULL;
     to->reader = job->reader;
-    if (job->failed) {
+    if (!ensemble_leads(e) || job->term != e->raft.term) {
+        restart(to);
+    } else if (job->failed) {
         restart(to);
         to->impossible = true;
     } else if (job->batch.count) {
@@ -103,6 +105,7 @@ static void begin_job(struct ensemble *e, uint8_t id, struct from_log *to) {
                             .position = to->position,
                             .position_term = to->position_term,
                             .last = e->raft.snapshot_index,
+                            .term = e->raft.term,
                             .reader = to->reader};
     job->work.data = job;
     to->reader = NULL;
@@ -183,6 +186,10 @@ void catch_up_advance(struct ensemble *e) {
         else
             send_entries(e, id, &c->log[id]);
     }
+}
+
+void catch_up_forget(struct ensemble *e, uint8_t id) {
+    if (e->catch_up) finish(e->catch_up, id);
 }
 
 void catch_up_link_up(struct ensemble *e, uint8_t id) {

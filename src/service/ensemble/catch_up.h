@@ -16,6 +16,7 @@ struct log_job { /* a thread reads the log */
     const char *path;
     uint64_t position, position_term; /* where to begin, if there is no reader yet */
     uint64_t last;
+    uint64_t term; /* in which this server leads */
     struct log_reader *reader;
     struct raft_batch batch;
     uint64_t previous_term;

@@ -59,14 +59,15 @@ static void begin_verifying(struct ensemble *e, const struct snapshots *found) {
 
 /* ---- Sending ---- */
 
-/* Opens the newest snapshot, which the log on disk continues; if the member has that much, a new
- * one is taken. */
+/* Opens the newest snapshot, which the log on disk continues.  A new one is taken if the member has
+ * that much, or if it is from before this was an ensemble, and names no members. */
 static bool open_snapshot(struct ensemble *e, uint8_t id, struct from_snapshot *to) {
     struct catch_up *c = e->catch_up;
     struct snapshots found;
     if (c->verify) return false;
     if (snapshots_list(&found, e->disk.data_directory, e->settings->data_dir) != 0 ||
-        !found.count || found.index[0] <= raft_find_peer(&e->raft, id)->match_index) {
+        !found.count || found.index[0] <= raft_find_peer(&e->raft, id)->match_index ||
+        found.index[0] < e->first_members_index) {
         snapshots_take(e, true);
         return false;
     }

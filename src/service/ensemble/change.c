@@ -32,11 +32,15 @@ enum {
 
 bool change_is_in_progress(const struct ensemble *e) { return e->tree->target.used && !e->removed; }
 
-/* The reason follows the request, where servers that know of none do not look. */
-void change_propose(struct ensemble *e, const struct zk_reconfig_request *request,
+/* The reason follows the request, where servers that know of none do not look.  The request may be
+ * forwarded late, by a server that was cut off: then it is about other members than those by now,
+ * and the leader refuses it. */
+void change_propose(struct ensemble *e, const struct zk_reconfig_request *asked,
                     const char *reason) {
+    struct zk_reconfig_request request = *asked;
     struct bytes body = {0};
-    zk_write_reconfig_request(&body, request);
+    request.config_id = tree_members_zxid(e->tree);
+    zk_write_reconfig_request(&body, &request);
     if (*reason) zk_write_text(&body, zk_text_of(reason));
     struct tree_entry entry = {.time = e->clock->now_ms,
                                .rules = e->tree->rules | TREE_INTERNAL,
@@ -288,8 +292,7 @@ static void give_up(struct ensemble *e, const char *why) {
     struct bytes text = {0};
     write_undo(e, &text);
     e->change.is_cancelled = true;
-    change_propose(e, &(struct zk_reconfig_request){.members = change_text(&text), .config_id = -1},
-                   why);
+    change_propose(e, &(struct zk_reconfig_request){.members = change_text(&text)}, why);
     bytes_close(&text);
 }
 
@@ -386,12 +389,14 @@ void change_advance(struct ensemble *e) {
     bool may = ensemble_leads(e) && e->applied_index == e->raft.commit_index &&
                e->raft.config_index <= e->applied_index && e->applied_term == e->raft.term;
     if (may && !e->tree->target.used && !identity_is_complete(e)) record_ids(e);
-    if (!e->tree->target.used || !may || change->is_cancelled) return;
+    if (!e->tree->target.used || !may) return;
     if (change->term != e->raft.term) {
         change->term = e->raft.term;
         change->progress_us = e->clock->monotonic_us;
         change->blocked_us = change->round = 0;
+        change->is_cancelled = false; /* that may have been lost, or refused */
     }
+    if (change->is_cancelled) return;
     if (!change->round) {
         ensemble_heartbeat(e);
         change->round = e->raft.round;

@@ -4,7 +4,9 @@
  * Whatever depends on who lives is decided here, by the leader, in ZooKeeper's order.  The tree
  * cannot know it, for all servers must apply an entry in the same way. */
 #include <stdio.h>
+#include <strings.h>
 
+#include "base/logger.h"
 #include "base/parse.h"
 #include "service/ensemble/change.h"
 #include "service/ensemble/core.h"
@@ -96,16 +98,28 @@ static int32_t judge(const struct ensemble *e, struct zk_reconfig_request *r) {
     return err;
 }
 
+/* Of a request of a server's own, as change_propose has written it.  Servers of an older version
+ * write no configuration into it. */
+static int32_t judge_own(const struct ensemble *e, const struct zk_reconfig_request *r) {
+    bool is_current = e->applied_term == e->raft.term && e->raft.config_index <= e->applied_index;
+    if (r->config_id == -1) return ZK_OK;
+    return is_current && r->config_id == tree_members_zxid(e->tree) ? ZK_OK : ZK_BADVERSION;
+}
+
 bool change_judge(struct ensemble *e, struct zk_in in, struct bytes *entry) {
     struct tree_entry parts;
     struct zk_reconfig_request request;
     struct bytes body = {0};
-    if (!tree_read_entry(&in, &parts) || parts.op != ZK_OP_RECONFIG ||
-        (parts.rules & (TREE_INTERNAL | TREE_RECONFIG)) != TREE_RECONFIG)
-        return false;
+    if (!tree_read_entry(&in, &parts) || parts.op != ZK_OP_RECONFIG) return false;
+    bool own = parts.rules & TREE_INTERNAL;
     struct zk_in asked = parts.body;
-    if (!zk_read_reconfig_request(&asked, &request)) return false;
-    int32_t err = judge(e, &request);
+    if ((!own && !(parts.rules & TREE_RECONFIG)) || !zk_read_reconfig_request(&asked, &request))
+        return false;
+    int32_t err = own ? judge_own(e, &request) : judge(e, &request);
+    if (own && !err) return false;
+    if (own)
+        logger_info("a change of the members that another server asks for is refused: they have "
+                    "changed meanwhile");
     if (err) {
         parts.op = ZK_OP_ERROR;
         zk_write_i32(&body, err);
@@ -129,16 +143,31 @@ static struct zk_text members_now(const struct ensemble *e) {
     return committed.size ? committed : change_text(&e->members.text);
 }
 
+/* One of the two could not be reached, and would be a member all the same. */
+static bool shares_address(struct plan *p) {
+    for (unsigned i = 0; i < p->target.count; i++)
+        for (unsigned j = 0; j < i; j++) {
+            const struct member *one = &p->target.at[j], *other = &p->target.at[i];
+            if (one->peer_port != other->peer_port || strcasecmp(one->host, other->host) != 0)
+                continue;
+            snprintf(p->why, sizeof p->why, "server %d and server %d would have the same address",
+                     member_number(one->id), member_number(other->id));
+            return true;
+        }
+    return false;
+}
+
 /* Checked here first, so that the operator hears at once what is wrong. */
 static const char *propose_change(struct ensemble *e, struct plan *p, const char *joining,
                                   const char *leaving) {
-    struct zk_reconfig_request request = {
-        .joining = zk_text_of(joining), .leaving = zk_text_of(leaving), .config_id = -1};
+    struct zk_reconfig_request request = {.joining = zk_text_of(joining),
+                                          .leaving = zk_text_of(leaving)};
     struct zk_text from = change_is_in_progress(e) ? change_text(&e->tree->target) : members_now(e);
     p->text.used = 0;
     if (tree_plan_members(from, &request, &p->text, p->why, sizeof p->why)) return p->why;
     members_read(p->text.at, p->text.used, &p->target_config, &p->target, p->why, sizeof p->why);
     read_members(p, members_now(e));
+    if (shares_address(p)) return p->why;
     if (change_has_unusable_address(e, p)) return p->why;
     if (lacks_quorum(e, p)) return p->why;
     change_propose(e, &request, "");

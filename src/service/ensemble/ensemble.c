@@ -130,7 +130,7 @@ static void append_entries(void *owner, uint64_t from, const void *received) {
     bool appended = window_append(&e->log, &batch);
     cv_assert(appended);
     if (batch.kind != RAFT_CONFIG) return;
-    members_adopt(e, payload->members.at, (size_t)payload->members.size);
+    members_take(e, payload->members.at, (size_t)payload->members.size);
     peers_update(e);
 }
 
@@ -261,6 +261,7 @@ static void apply_config(struct ensemble *e, const struct raft_entry *entry) {
     bool read = tree_read_members(zk_in_of(entry->bytes, entry->size), &members);
     cv_assert(read); /* it was checked when it was received */
     tree_configure(e->tree, tree_next_zxid(e->tree, entry->term), &members);
+    if (e->first_members_index == UINT64_MAX) e->first_members_index = entry->index;
     identity_committed(e, members.text);
     change_committed(e);
     e->callbacks->members_changed(e->owner);
@@ -425,6 +426,7 @@ static int choose_members(struct ensemble *e, struct raft_config *config) {
     struct bytes text = {0};
     const char *problem = NULL;
     bool known = members_adopt_committed(e, config);
+    e->first_members_index = known ? 0 : UINT64_MAX;
     if (!known) {
         if (!given->join) member_list_write(&given->members, &text);
         members_set(&e->members, text.at, text.used);

@@ -100,10 +100,12 @@ bool identity_is_expected(void *owner, uint64_t id, uint64_t ensemble, uint32_t 
     if (!id || id > MEMBER_ID_MAX) return false;
     ensemble_members(e, &list);
     const struct member *member = member_list_find(&list, (int32_t)id);
-    /* One that names the ensemble has its data: this server has not heard yet that it was added
-     * anew. */
+    /* One that names the ensemble has its data: this server may not have heard yet that it was
+     * added anew.  It has, where it has applied what the present leader began with. */
     bool has_data = ensemble && ensemble == e->vote.ensemble_id;
-    if (member && member->directory && directory && member->directory != directory && !has_data)
+    bool is_current = e->raft.leader && e->applied_term == e->raft.term;
+    if (member && member->directory && directory && member->directory != directory &&
+        (is_current || !has_data))
         return false;
     e->peer[id].directory = directory;
     e->peer[id].ensemble = ensemble;

@@ -126,6 +126,7 @@ static void install(struct ensemble *e, struct loading *l) {
                      LOGGER_UINT("snapshot_index", index));
         _exit(ENSEMBLE_EXIT_FAILED);
     }
+    e->first_members_index = 0;
     identity_committed(e, members_committed(e));
     bool installed = core_snapshot_installed(e, index, term, &config, &out);
     cv_assert(installed);
@@ -179,6 +180,18 @@ static void complain(const struct receiving *from) {
                  LOGGER_STRING("reason", from->message));
 }
 
+/* One that is loaded in place is seen when it is. */
+static bool has_members(struct loading *l) {
+    struct raft_config config;
+    struct member_list list;
+    char why[256];
+    struct zk_text text = l->aside ? tree_members_text(&l->tree) : (struct zk_text){0};
+    bool has = !l->aside || (text.size && members_read(text.at, (size_t)text.size, &config, &list,
+                                                       why, sizeof why));
+    if (!has) snprintf(l->from.message, sizeof l->from.message, "it names no members");
+    return has;
+}
+
 /* Entries may have come from elsewhere meanwhile: then the snapshot is not needed any more. */
 void install_advance(struct ensemble *e) {
     struct loading *l = e->install ? &e->install->loading : NULL;
@@ -188,7 +201,7 @@ void install_advance(struct ensemble *e) {
     bool needed = sound && l->from.index > e->raft.commit_index && !ensemble_leads(e);
     if (!needed) {
         discard_loaded(e, l);
-    } else if (receiving_end(&l->from) == 0) {
+    } else if (has_members(l) && receiving_end(&l->from) == 0) {
         install(e, l);
     } else {
         complain(&l->from);

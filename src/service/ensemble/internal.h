@@ -171,6 +171,8 @@ struct ensemble {
 
     struct members members, previous_members; /* in force, as raft.config; see members.c */
     uint64_t complete_hash; /* of a configuration that names all ids; see identity.c */
+    /* What brought the first configuration: older snapshots have none.  UINT64_MAX: none yet. */
+    uint64_t first_members_index;
     struct change change;
     bool removed; /* the leader said that this server is no longer a member */
 
@@ -392,6 +394,7 @@ bool catch_up_is_active(const struct ensemble *ensemble);
 void catch_up_answered(struct ensemble *ensemble, const struct raft_message *message);
 void catch_up_chunk_answered(struct ensemble *ensemble, const struct raft_message *message);
 void catch_up_link_up(struct ensemble *ensemble, uint8_t id); /* what was in flight is lost */
+void catch_up_forget(struct ensemble *ensemble, uint8_t id);  /* it is no member any more */
 void catch_up_close(struct ensemble *ensemble);
 
 /* ---- read_index.c ---- */
@@ -419,6 +422,9 @@ bool members_read(const void *text, size_t size, struct raft_config *config,
 void members_set(struct members *members, const void *text, size_t size);
 /* New members in force: the previous ones are kept for the case that their entry is replaced. */
 void members_adopt(struct ensemble *ensemble, const void *text, size_t size);
+/* From an entry that the core has taken already.  Where that replaces the entry of another
+ * configuration, the core has gone back to the one before it first. */
+void members_take(struct ensemble *ensemble, const void *text, size_t size);
 /* The core went back to the previous configuration. */
 void members_revert(struct ensemble *ensemble);
 /* The configuration that a batch of one such entry brings; false: it makes no sense. */

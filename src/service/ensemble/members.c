@@ -26,6 +26,12 @@ void members_adopt(struct ensemble *e, const void *text, size_t size) {
     members_set(&e->members, text, size);
 }
 
+void members_take(struct ensemble *e, const void *text, size_t size) {
+    uint64_t before = e->raft.previous_config.hash;
+    if (e->members.hash != before && e->previous_members.hash == before) swap_with_previous(e);
+    members_adopt(e, text, size);
+}
+
 void members_revert(struct ensemble *e) {
     if (e->members.hash == e->raft.config.hash || ensemble_is_standalone(e)) return;
     cv_assert(e->previous_members.hash == e->raft.config.hash);

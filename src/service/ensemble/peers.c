@@ -397,6 +397,7 @@ void peers_dismiss(struct ensemble *e, uint8_t id) {
  * A follower may have got to an old configuration only, and goes on as long as the other does. */
 static void unlist(struct ensemble *e, uint8_t id) {
     e->peer[id].directory = 0; /* if it is added again, it is another one */
+    catch_up_forget(e, id);
     if (leaving_begin(e, id)) return;
     if (ensemble_leads(e))
         peers_dismiss(e, id);

@@ -471,7 +471,11 @@ int server_run(struct server *s, const struct settings *settings,
     signal(SIGPIPE, SIG_IGN);
     renew_steps(s);
     s->exit_status = start(s);
-    if (s->exit_status) close_all(s);
+    if (s->exit_status) { /* the disk's thread may still be busy: nothing begins anew after it */
+        s->stopping = true;
+        if (s->ensemble) ensemble_drain(s->ensemble);
+        close_all(s);
+    }
     uv_run(&s->loop, UV_RUN_DEFAULT);
     net_shut(&s->loop);
     free_all(s);

@@ -69,15 +69,20 @@ static bool has_unnumbered_line(struct zk_text lines) {
     return false;
 }
 
-static bool remove_members(struct member_list *from, struct zk_text ids) {
-    const char *end = ids.at + (ids.size > 0 ? ids.size : 0);
-    for (const char *at = ids.at; at < end; at++) {
-        int32_t number = 0;
-        for (; at < end && *at >= '0' && *at <= '9' && number <= MEMBER_NUMBER_MAX; at++)
+/* Numbers that no member has are passed over. */
+static bool remove_members(struct member_list *from, struct zk_text numbers) {
+    enum { DIGITS_MAX = 18 };
+    const char *end = numbers.at + (numbers.size > 0 ? numbers.size : 0);
+    for (const char *at = numbers.at; at < end; at++) {
+        int64_t number = 0;
+        bool negative = *at == '-';
+        const char *digits = at += negative;
+        for (; at < end && *at >= '0' && *at <= '9' && at - digits <= DIGITS_MAX; at++)
             number = 10 * number + (*at - '0');
         if (at < end && *at != ',' && *at != ' ') return false;
-        if (number > MEMBER_NUMBER_MAX) return false;
-        member_list_remove(from, member_id(number));
+        if ((negative && at == digits) || at - digits > DIGITS_MAX) return false;
+        if (at > digits && !negative && number <= MEMBER_NUMBER_MAX)
+            member_list_remove(from, member_id((int32_t)number));
     }
     return true;
 }
@@ -99,21 +104,24 @@ int32_t tree_plan_members(struct zk_text from, const struct zk_reconfig_request 
     struct member_list list = {0}, before;
     add_lines(&list, from, why, size);
     before = list;
-    if (request->members.size > 0) list = (struct member_list){0};
-    if (!add_lines(&list, request->members, why, size)) return ZK_BADARGUMENTS;
-    if (!add_lines(&list, request->joining, why, size))
+    snprintf(why, size, "the members to remove are not numbers with commas between them");
+    if (request->members.size > 0) { /* the rest of the request does not count */
+        list = (struct member_list){0};
+        if (!add_lines(&list, request->members, why, size)) return ZK_BADARGUMENTS;
+    } else if (!remove_members(&list, request->leaving)) {
+        return ZK_MARSHALLINGERROR;
+    } else if (!add_lines(&list, request->joining, why, size)) {
         return has_unnumbered_line(request->joining) ? ZK_MARSHALLINGERROR : ZK_BADARGUMENTS;
+    }
     member_list_take_ids(&list, &before);
     snprintf(why, size, "the ids of the ensemble and of data directories cannot be changed");
     if (!member_list_same_ids(&list, &before)) return ZK_BADARGUMENTS;
-    snprintf(why, size, "the members to remove are not ids up to %d, with commas between them",
-             MEMBER_NUMBER_MAX);
-    if (!remove_members(&list, request->leaving)) return ZK_MARSHALLINGERROR;
     if (!member_list_is_ensemble(&list, why, size)) return ZK_BADARGUMENTS;
     snprintf(why, size, "the members are in groups, and such members cannot be changed");
     if (has_groups(&before) || has_groups(&list)) return ZK_BADARGUMENTS;
     snprintf(why, size, "no member would have a vote");
-    if (!has_voter(&list)) return ZK_NEWCONFIGNOQUORUM;
+    if (!has_voter(&list))
+        return request->members.size > 0 ? ZK_MARSHALLINGERROR : ZK_NEWCONFIGNOQUORUM;
     member_list_write(&list, target);
     return ZK_OK;
 }
