@@ -224,6 +224,12 @@ static void print_waiting(const struct ensemble_view *e) {
         if (e->snapshot) printf("; a snapshot of entry %" PRIu64 " is on its way", e->snapshot);
         if (e->mended_by) printf("; the last came from server %d", member_number(e->mended_by));
         printf("\n");
+    } else if (e->founded_by) {
+        printf(
+            "server %d has no data, and server %d has: this one has lost its own, or has another "
+            "directory.  A\nmajority that has its data can remove server %d, and add it again "
+            "with --join\n",
+            here, member_number(e->founded_by), here);
     } else if (*e->awaited) {
         printf("server %d has no data; to found the ensemble it waits for servers %s to say that "
                "they have none\neither ('conclave serve --found' says so for those that do not "

@@ -51,6 +51,7 @@ static void read_waiting(const json_t *json, struct ensemble_view *e) {
     for (size_t i = 0, used = 0; i < json_array_size(awaited) && used < sizeof e->awaited - 16; i++)
         used += (size_t)snprintf(e->awaited + used, sizeof e->awaited - used, "%s%d", i ? ", " : "",
                                  (int)json_integer_value(json_array_get(awaited, i)));
+    e->founded_by = id_of(json_object_get(json, "founded_by"));
     e->mending = json_is_object(mending);
     if (!e->mending) return;
     e->entries_lost = number(mending, "entries_lost");

@@ -22,7 +22,7 @@ struct ensemble_view_member {
 };
 
 struct ensemble_view {
-    int server, leader, transferee, mended_by; /* 0: nobody */
+    int server, leader, transferee, mended_by, founded_by; /* 0: nobody */
     char mode[16], role[16];
     uint64_t term, last, committed, applied, clients, sessions, requests;
     bool changing, removed, vote_withheld;

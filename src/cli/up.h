@@ -92,6 +92,8 @@ struct up {
     char input[UP_LINE_MAX];
     size_t input_used;
     struct fetch transfer; /* the last request to transfer leadership */
+    int transferee;        /* to that server, since then; 0: none is under way */
+    uint64_t transfer_ms;
 };
 
 /* ---- up_loop.c ---- */
@@ -135,6 +137,8 @@ void command_key(struct up *up, char key);
 const char *command_words(const struct up *up, bool keys, char *buffer, size_t size);
 /* Takes the answer to a request for transfer, if it has come. */
 void command_go_on(struct up *up, uint64_t now_ms);
+/* Says how a transfer of leadership has ended. */
+void command_watch_transfer(struct up *up, uint64_t now_ms);
 
 /* ---- up_view.c ---- */
 

@@ -53,18 +53,28 @@ static void start_server(struct up *up, struct up_server *s) {
         server_start(up, s);
 }
 
-/* Any server passes the request on to the leader. */
+static const struct up_server *find_leader(const struct up *up, uint64_t now_ms) {
+    for (int i = 0; i < up->count; i++) {
+        const struct up_server *s = &up->server[i];
+        if (server_answers(s, now_ms) && s->status.leader == s->number) return s;
+    }
+    return NULL;
+}
+
+/* Any server passes the request on to the leader, but only that one can say what is against it. */
 static void transfer_to(struct up *up, struct up_server *s) {
     char path[64];
     uint64_t now = fetch_now_ms();
-    const struct up_server *asked = NULL;
-    for (int i = 0; i < up->count; i++)
+    const struct up_server *asked = find_leader(up, now);
+    for (int i = 0; !asked && i < up->count; i++)
         if (server_answers(&up->server[i], now) && up->server[i].status.leader)
             asked = &up->server[i];
     if (!asked) {
         show_message(up, "no server knows of a leader");
         return;
     }
+    up->transferee = s->number;
+    up->transfer_ms = now;
     snprintf(path, sizeof path, "/ensemble/transfer/%d", s->number);
     struct fetch_address socket = {.data = asked->data};
     fetch_begin(&up->transfer, &socket, "POST", path);
@@ -270,5 +280,29 @@ void command_go_on(struct up *up, uint64_t now_ms) {
     if (up->transfer.state == FETCH_FAILED) show_message(up, "the server did not answer");
     if (up->transfer.state == FETCH_DONE && up->transfer.status != 200)
         show_message(up, "%.*s", (int)strcspn(up->transfer.body, "\n"), up->transfer.body);
+    bool begun = up->transfer.state == FETCH_UNDER_WAY ||
+                 (up->transfer.state == FETCH_DONE && up->transfer.status == 200);
+    if (!begun) up->transferee = 0;
+    if (up->transfer.state == FETCH_DONE) up->transfer_ms = now_ms;
     if (up->transfer.state != FETCH_UNDER_WAY) fetch_end(&up->transfer);
+}
+
+/* A transfer ends without a word: either that server leads, or the leader goes on. */
+void command_watch_transfer(struct up *up, uint64_t now_ms) {
+    enum { PATIENCE_MS = 10000 };
+    if (!up->transferee || up->transfer.state == FETCH_UNDER_WAY) return;
+    const struct up_server *leader = find_leader(up, now_ms);
+    bool is_news = leader && leader->answered_ms && leader->asked_ms > up->transfer_ms;
+    bool done = leader && leader->number == up->transferee;
+    bool given_up = is_news && !done && !leader->status.transferee;
+    if (given_up)
+        show_message(up,
+                     "server %d does not lead: it did not take leadership over in time; server %d "
+                     "goes on",
+                     up->transferee, leader->number);
+    else if (!done && now_ms - up->transfer_ms > PATIENCE_MS)
+        show_message(up, "server %d does not lead, and nobody else", up->transferee);
+    else if (!done)
+        return;
+    up->transferee = 0;
 }

@@ -156,6 +156,7 @@ static void go_on(struct up *up, int signals, bool keys) {
             shown_ms = 0; /* a key takes effect at once */
         }
         if (ready[2].revents) command_go_on(up, now);
+        command_watch_transfer(up, now);
         for (int i = 0; i < up->count; i++) server_go_on(&up->server[i], fetch_now_ms());
     }
 }

@@ -54,6 +54,9 @@ const char *links_judge(const struct links *links, const char *host, int32_t por
     return NULL;
 }
 void links_drop(struct links *links, uint64_t id) { (void)links, (void)id; }
+void links_learn(struct links *links, uint64_t id, const char *host, int32_t port) {
+    (void)links, (void)id, (void)host, (void)port;
+}
 void links_redial(struct links *links) { (void)links; }
 uint16_t link_version(const struct links *links, uint64_t id) {
     (void)links, (void)id;
@@ -454,6 +457,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size) {
         o.ensemble = ensemble_open(&config, &status);
         cv_assert(!status);
         ensemble_start(o.ensemble);
+        o.ensemble->leaderless_us = 1; /* for so long that it is founded */
+        identity_found(o.ensemble);
         for (int i = 0; in.left && i < EVENTS_MAX; i++) play(&o, &in);
         advance(&o);
     }

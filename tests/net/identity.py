@@ -9,7 +9,7 @@ import time
 from kazoo import exceptions as error
 
 from ensemble import TIMEOUT_S, Ensemble, eventually, main, raises, without_election
-from members import config, done, join, joiner, knows_all, started, status, transferred
+from members import command, config, done, join, joiner, knows_all, started, status, transferred
 from strangers import frame, hello
 
 
@@ -112,6 +112,102 @@ def founding(directory):
     told.members[2].start()
     told.leader()
     told.stop()
+
+
+def log_lost(directory):
+    """A member that has its vote, and has lost its log, does not vote before it has caught up."""
+    ensemble = started(directory)
+    recorded(ensemble, 1, 2, 3)
+    leader, (lost, behind) = ensemble.roles()
+    behind.kill()
+    ensemble.client(leader, lost).create("/written")
+    lost.kill()
+    for name in os.listdir(lost.directory):
+        if name.startswith(("log.", "snapshot.", "mark")):
+            os.remove(f"{lost.directory}/{name}")
+    leader.kill()
+    lost.options.append("--found")
+    lost.start()
+    behind.start()
+    time.sleep(2)  # several election timeouts
+    assert [member.follows()[1] for member in (lost, behind)] == [None, None], "elected without the write"
+    assert "the log of this server is gone, and only the file 'vote' is left" in lost.log()
+    leader.start()
+    ensemble.leader()
+    zk = ensemble.client(lost)
+    eventually(lambda: zk.exists("/written"), "it catches up")
+    eventually(lambda: "this server has caught up with the leader, and votes again" in lost.log(), "it votes again")
+    ensemble.stop()
+
+
+def found_beside_data(directory):
+    """Two of three have lost their data: no operator founds another ensemble beside the third."""
+    ensemble = started(directory)
+    recorded(ensemble, 1, 2, 3)
+    ensemble.client(*ensemble.members).create("/kept")
+    wiped = ensemble.members[:2]
+    for member in wiped:
+        member.kill()
+        shutil.rmtree(member.directory)
+        member.options.append("--found")
+    for member in wiped:
+        member.spawn()
+    eventually(lambda: "server 3 has: this one has lost its own" in command(wiped[0], "status")[1], "it says so")
+    time.sleep(2)  # several election timeouts
+    assert [member.follows()[1] for member in wiped] == [None, None], "a second ensemble was founded"
+    ensemble.stop()
+
+
+def moved(ensemble, member):
+    """It is to be found at another port from its next start on."""
+    host, port = member.peer.rsplit(":", 1)
+    member.peer = f"{host}:{int(port) - 500}"
+    for other in ensemble.members:
+        other.ensemble = ",".join(f"{m.number}={m.peer}" for m in ensemble.members)
+
+
+def others_moved_meanwhile(directory):
+    """While a member is down all others move to other addresses: they find it, and it answers where they say they are,
+    also if the operator gives it the list that it had."""
+    ensemble = started(directory, count=4)
+    recorded(ensemble, 1, 2, 3, 4)
+    leader, (away, *others) = ensemble.roles()
+    done(leader, "weight", f"{away.number}=0")
+    knows_all(leader, {m.number: int(m is not away) for m in ensemble.members})
+    away.kill()
+    old_list = away.ensemble
+    for member in leader, *others:
+        asked = others[0] if member is leader else leader
+        moved(ensemble, member)
+        done(asked, "add", f"{member.number}={member.peer}")
+        member.kill()
+        member.start()
+        ensemble.leader([leader, *others])
+    ensemble.client(leader, *others).create("/news")
+    away.ensemble = old_list
+    away.start()
+    zk = ensemble.client(away)
+    eventually(lambda: zk.exists("/news"), "it catches up")
+    ensemble.stop()
+
+
+def all_moved(directory):
+    """All servers are started at other addresses: what the operator says then is tried, too."""
+    ensemble = started(directory)
+    recorded(ensemble, 1, 2, 3)
+    for member in ensemble.members:
+        member.kill()
+    for member in ensemble.members:
+        moved(ensemble, member)
+    for member in ensemble.members:
+        member.spawn()
+    leader = ensemble.leader()
+    ensemble.client(leader).create("/after")
+    for member in ensemble.members:
+        done(leader, "add", f"{member.number}={member.peer}")
+    ports = {m.number: int(m.peer.rsplit(":", 1)[1]) for m in ensemble.members}
+    assert {m["id"]: m["port"] for m in status(leader)["members"]} == ports
+    ensemble.stop()
 
 
 def other_ensemble(directory):
@@ -288,5 +384,6 @@ def stranger(directory):
 
 
 if __name__ == "__main__":
-    main([wiped_member, mixed_up_data, founding, other_ensemble, new_leader_brings_another, comes_back_among_others,
-          added_anew_meanwhile, data_of_its_own, ids_are_not_for_clients, stranger])
+    main([wiped_member, mixed_up_data, founding, log_lost, found_beside_data, others_moved_meanwhile, all_moved,
+          other_ensemble, new_leader_brings_another, comes_back_among_others, added_anew_meanwhile, data_of_its_own,
+          ids_are_not_for_clients, stranger])

@@ -667,6 +667,19 @@ def up(directory):
     ours.type(f"start {leader}")
     ours.sees(rf"server {leader}: starting, process \d+", rf"server {leader}: (leads|follows \d) in term \d+")
     ours.transfers_to(leader)
+    silent = leader % 3 + 1
+    ours.type(f"stop {silent}")
+    ours.sees(f"server {silent}: stopped")
+
+    def says_why():  # at once, or when it has been waited for, but not nothing
+        ours.type(f"transfer {silent}")
+        why = "that server does not respond, or has to catch up|that server cannot be reached"
+        eventually(lambda: ours.has(f"server {silent} does not lead.*|{why}"), f"an answer in {ours.lines}")
+        return ours.has(f"{why}|server {silent} does not lead: it did not take .*")
+    eventually(says_why, "the reason")
+    ours.type(f"continue {silent}")
+    ours.sees(rf"server {silent}: (leads|follows \d) in term \d+")
+    ours.transfers_to(leader)
     ours.type(f"stop {leader}")
     ours.sees(f"server {leader}: stopped")
     eventually(lambda: ours.leader() != leader, "another one leads")

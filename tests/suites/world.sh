@@ -28,7 +28,7 @@ much_happens() {
         $(happens weights weighings groups) \
         $(happens rot rots mended_votes snapshot_rots last_rots) \
         $(happens reads read_errors) \
-        $(happens wipes wipes) \
+        $(happens wipes wipes log_losses) \
         $(happens damage damages damaged_logs damaged_headers damaged_images damaged_votes damaged_bits \
             damaged_ranges removed_files survived mendings mended_logs mended_snapshots) \
         $(happens partial partials) \

@@ -1205,6 +1205,41 @@ static void test_damaged_length(void **state) {
 
 /* ---- Ends and beginnings ---- */
 
+/* It is dialed where it says that it is, while it is not where it should be; and the link stays
+ * when that is known everywhere. */
+static void test_found_elsewhere(void **state) {
+    (void)state;
+    struct end a = {.id = 1}, b = {.id = 2}, gone = {.id = 3};
+    start(&a), start(&b), start(&gone);
+    stop(&gone);
+    run_for(20);
+    assert_null(links_set(a.links, 2, "127.0.0.1", gone.port));
+    WAIT(a.down[LINK_REFUSED] >= 2);
+    links_learn(a.links, 2, "127.0.0.1", b.port);
+    links_learn(a.links, 9, "127.0.0.1", b.port); /* nobody that is known */
+    WAIT(a.up == 1 && b.accepted == 1);
+    assert_int_equal(link_status(a.links, 2).port, b.port);
+    assert_null(links_set(a.links, 2, "127.0.0.1", gone.port));
+    assert_null(links_set(a.links, 2, "127.0.0.2", gone.port)); /* as out of date */
+    set(&a, &b);
+    run_for(50);
+    assert_int_equal(a.up, 1);
+    assert_int_equal(a.down[LINK_BROKEN] + b.gone, 0);
+    assert_int_equal(link_status(a.links, 2).port, b.port);
+    links_learn(a.links, 2, NULL, 0);
+    links_learn(a.links, 2, "127.0.0.1", gone.port);
+    memset(a.down, 0, sizeof a.down);
+    stop(&b);
+    WAIT(a.down[LINK_REFUSED] >= 1); /* by both */
+    start(&b);
+    WAIT(a.up == 2);
+    links_learn(a.links, 2, "127.0.0.1", gone.port);
+    links_redial(a.links);
+    WAIT(a.up == 3);
+    stop(&a), stop(&b);
+    run_for(20);
+}
+
 static void test_down_and_up(void **state) {
     (void)state;
     char line[256];
@@ -1644,7 +1679,8 @@ int main(void) {
         LOOP(test_changes_from_within),
         FILES(test_addresses),
         LOOP(test_loopback),
-        LOOP(test_down_and_up), /* those that take long are the last */
+        LOOP(test_found_elsewhere), /* those that take long are the last */
+        LOOP(test_down_and_up),     /* those that take long are the last */
         LOOP(test_no_busy_dialing),
         LOOP(test_an_end_is_no_warning),
         LOOP(test_version_refused_again),

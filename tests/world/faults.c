@@ -283,13 +283,17 @@ static bool may_lose(const struct machine *lost) {
 /* It has ended, and starts again soon. */
 static void damage(struct machine *m) {
     bool any = world_has(KIND_ROT), reads = world_has(KIND_READS), wipes = world_has(KIND_WIPES);
+    bool had_log = core_of(m) && knows_its_ensemble(m->server->ensemble);
     if (!may_lose(m)) return;
     end_process(m, 20 * MS, SECOND);
     if (m->running) return;
-    if (wipes && rng_chance(rng(), 0.6)) {
-        disk_wipe(m);
-        m->rotten = m->wiped = true;
-        world->coverage.wipes++;
+    if (wipes && rng_chance(rng(), 0.9)) {
+        bool keeps_vote = had_log && rng_chance(rng(), 0.75);
+        disk_wipe(m, keeps_vote);
+        m->rotten = true;
+        m->wiped = !keeps_vote; /* else it is the same member, and catches up */
+        world->coverage.wipes += !keeps_vote;
+        world->coverage.log_losses += keeps_vote;
     } else if (any || reads) {
         m->rotten = disk_rot(m, reads && (!any || rng_chance(rng(), 0.5)));
     } else if (disk_rot_old(m)) {
@@ -345,7 +349,7 @@ static void wipe_if_away(void *context, uint64_t number) {
     struct machine *m = context;
     (void)number;
     if (m->running || !may_lose(m)) return;
-    disk_wipe(m);
+    disk_wipe(m, false);
     m->rotten = m->wiped = true;
     world->coverage.wipes++;
 }

@@ -130,11 +130,13 @@ bool disk_rot(struct machine *m, bool unreadable) {
     return true;
 }
 
-void disk_wipe(struct machine *m) {
+void disk_wipe(struct machine *m, bool but_the_vote) {
     struct listing files;
     list_files(m, "", &files);
     int directory = __real_open(m->disk.path, O_RDONLY | O_DIRECTORY);
-    for (unsigned i = 0; i < files.count; i++) __real_unlinkat(directory, files.name[i], 0);
+    for (unsigned i = 0; i < files.count; i++)
+        if (!but_the_vote || strcmp(files.name[i], "vote") != 0)
+            __real_unlinkat(directory, files.name[i], 0);
     __real_close(directory);
-    trace("", "the disk of server %u is wiped", m->number);
+    trace("", "the disk of server %u is wiped%s", m->number, but_the_vote ? ", but its vote" : "");
 }

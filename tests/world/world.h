@@ -209,7 +209,7 @@ bool disk_may_forget(const struct disk *disk, const char *name);
 bool disk_rot_old(struct machine *machine);
 /* Flips a bit in any file, or makes a sector of it unreadable; false: there is none. */
 bool disk_rot(struct machine *machine, bool unreadable);
-void disk_wipe(struct machine *machine);
+void disk_wipe(struct machine *machine, bool but_the_vote);
 /* Damages the disks of all servers, none of which runs, so that they can mend each other. */
 void damage_disks(void);
 
@@ -445,6 +445,7 @@ struct addition { /* a sequential node that a user has created */
     X(mended_snapshots)                                                                            \
     X(given_up)                                                                                    \
     X(wipes)                                                                                       \
+    X(log_losses)                                                                                  \
     X(partials)                                                                                    \
     X(flips)                                                                                       \
     X(disk_stalls)                                                                                 \

@@ -406,6 +406,7 @@ json_t *json_ensemble(const struct server *s) {
     json_object_set_new(object, "removed", json_boolean(status.removed));
     json_object_set_new(object, "vote_withheld", json_boolean(raft->vote_withheld));
     json_object_set_new(object, "founding_waits_for", awaited_of(&status));
+    json_object_set_new(object, "founded_by", json_member(status.founded_by));
     json_object_set_new(object, "mending", mending_of(&status.mending));
     json_object_set_new(object, "transferee", json_member(raft->transferee));
     json_object_set_new(object, "members", members);

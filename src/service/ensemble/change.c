@@ -39,7 +39,7 @@ void change_propose(struct ensemble *e, const struct zk_reconfig_request *asked,
                     const char *reason) {
     struct zk_reconfig_request request = *asked;
     struct bytes body = {0};
-    request.config_id = tree_members_zxid(e->tree);
+    request.config_id = tree_members_version(e->tree);
     zk_write_reconfig_request(&body, &request);
     if (*reason) zk_write_text(&body, zk_text_of(reason));
     struct tree_entry entry = {.time = e->clock->now_ms,

@@ -98,12 +98,17 @@ static int32_t judge(const struct ensemble *e, struct zk_reconfig_request *r) {
     return err;
 }
 
-/* Of a request of a server's own, as change_propose has written it.  Servers of an older version
- * write no configuration into it. */
+/* The configuration that a request of a server's own is to be about; 0: none is committed.  What a
+ * leader has not applied yet may be of the terms before. */
+static int64_t own_version(const struct ensemble *e) {
+    if (!members_committed(e).size) return 0;
+    bool has_applied = e->applied_term == e->raft.term;
+    return has_applied ? tree_members_version(e->tree) : members_version(e);
+}
+
+/* As change_propose has written it; -1: by a server of an older version. */
 static int32_t judge_own(const struct ensemble *e, const struct zk_reconfig_request *r) {
-    bool is_current = e->applied_term == e->raft.term && e->raft.config_index <= e->applied_index;
-    if (r->config_id == -1) return ZK_OK;
-    return is_current && r->config_id == tree_members_zxid(e->tree) ? ZK_OK : ZK_BADVERSION;
+    return r->config_id == -1 || r->config_id == own_version(e) ? ZK_OK : ZK_BADVERSION;
 }
 
 bool change_judge(struct ensemble *e, struct zk_in in, struct bytes *entry) {

@@ -262,7 +262,7 @@ static void apply_config(struct ensemble *e, const struct raft_entry *entry) {
     cv_assert(read); /* it was checked when it was received */
     tree_configure(e->tree, tree_next_zxid(e->tree, entry->term), &members);
     if (e->first_members_index == UINT64_MAX) e->first_members_index = entry->index;
-    identity_committed(e, members.text);
+    e->identity_index = entry->index;
     change_committed(e);
     e->callbacks->members_changed(e->owner);
 }
@@ -335,6 +335,7 @@ void ensemble_advance(struct ensemble *e) {
     while (disk_write(e)) continue;
     peers_flush(e);
     apply_committed(e);
+    identity_advance(e);
     read_index_advance(e);
     change_advance(e);
     snapshots_take(e, false);
@@ -358,6 +359,7 @@ struct ensemble_status ensemble_status(const struct ensemble *e) {
         .changes_refused = e->change.refused,
         .refusal = e->change.reason,
         .removed = e->removed,
+        .founded_by = identity_is_founding(e) ? identity_knows_data(e) : 0,
         .founding_set = identity_is_founding(e) ? identity_awaited(e) : 0,
         .data_directory = e->disk.data_directory,
         .log_directory = e->disk.log_directory};

@@ -219,6 +219,7 @@ struct ensemble_status {
     const char *refusal;                    /* ... and why the last of them was */
     bool removed;                           /* this server is no longer a member */
     bool founding;                          /* it has no data, and waits for the other voters ... */
+    uint8_t founded_by;    /* nothing is founded, because this server has data; 0: none has */
     uint32_t founding_set; /* ... of these, one bit per slot of the configuration */
     struct ensemble_mending mending;
     int data_directory, log_directory; /* descriptors */

@@ -26,6 +26,13 @@ static int refuse(const char *problem, uint64_t theirs, uint64_t ours) {
 static bool is_blank(const struct ensemble *e) { return !e->raft.last_index && !e->mend; }
 
 static void explain_waiting(const struct ensemble *e) {
+    if (is_blank(e) && e->vote.ensemble_id) {
+        logger_warning(
+            "the log of this server is gone, and only the file 'vote' is left, so it has "
+            "no vote until it has caught up with a leader",
+            LOGGER_STRING("path", e->settings->log_dir));
+        return;
+    }
     logger_info(!is_blank(e)
                     ? "this server has no vote until it has caught up with a leader, because "
                       "the end of its log was lost, or it began without data"
@@ -74,8 +81,9 @@ int identity_open(struct ensemble *e, bool log_has_config) {
                      LOGGER_STRING("path", e->settings->data_dir));
         return ENSEMBLE_EXIT_FAILED;
     }
-    if (is_blank(e) && !vote->directory_id) e->raft.vote_withheld = 1;
-    if (is_blank(e) && e->settings->found) e->raft.vote_withheld = 0;
+    /* One that knows its ensemble had a log. */
+    e->began_blank = is_blank(e);
+    if (is_blank(e) && (!vote->directory_id || vote->ensemble_id)) e->raft.vote_withheld = 1;
     if (e->raft.vote_withheld) explain_waiting(e);
     bool changed = !vote->directory_id || !vote->server_id ||
                    (list.ensemble && !vote->ensemble_id) || vote->withheld != e->raft.vote_withheld;
@@ -120,7 +128,14 @@ static bool is_only_voter(const struct ensemble *e) {
 }
 
 bool identity_is_founding(const struct ensemble *e) {
-    return is_blank(e) && e->raft.vote_withheld && e->raft.config.count && !e->raft.leader;
+    return is_blank(e) && e->raft.vote_withheld && e->raft.config.count && !e->raft.leader &&
+           !e->vote.ensemble_id;
+}
+
+uint8_t identity_knows_data(const struct ensemble *e) {
+    for (unsigned id = 1; id <= MEMBER_ID_MAX; id++)
+        if (e->peer[id].ensemble) return (uint8_t)id;
+    return 0;
 }
 
 /* The voters that have not said yet that they have no data. */
@@ -138,15 +153,17 @@ uint32_t identity_awaited(const struct ensemble *e) {
  * server acknowledged anything before, then another one would have it.  A server that is to join
  * has no configuration yet; while it replays the log it passes those in which a former server of
  * its id had a vote.  An only voter may have become a member of a larger ensemble and lost its
- * data: the others get the time to say so. */
+ * data, and an operator who says --found may not know what is left: the others get the time to say
+ * so.  With --found it may have got entries by then, from a leader of a version that says nothing.
+ */
 void identity_found(struct ensemble *e) {
     enum { OTHERS_US = 1000000 }; /* longer than servers take to dial again */
     struct raft_out out = {.persist_vote = true};
-    if (!is_blank(e) || !e->raft.vote_withheld || !e->raft.config.count) return;
-    if (e->clock->monotonic_us - e->leaderless_us < OTHERS_US && is_only_voter(e)) return;
-    for (unsigned id = 1; id <= MEMBER_ID_MAX; id++)
-        if (e->peer[id].ensemble) return;
-    if (identity_awaited(e)) return;
+    bool told = e->settings->found && e->began_blank, waits = told || is_only_voter(e);
+    if (!e->raft.vote_withheld || !e->raft.config.count || e->vote.ensemble_id) return;
+    if (!is_blank(e) && !told) return;
+    if (waits && e->clock->monotonic_us - e->leaderless_us < OTHERS_US) return;
+    if (identity_knows_data(e) || (identity_awaited(e) && !told)) return;
     logger_info("no voter has any data, so this server takes part in founding the ensemble");
     core_may_vote(e);
     ensemble_perform(e, &out, NULL);
@@ -188,7 +205,11 @@ bool identity_introduced(struct ensemble *e, uint8_t from, const struct frame_in
     peer->introduced = true;
     peer->blank |= frame->blank != 0;
     identity_found(e);
-    if (peer->linked || !is_of_the_ensemble(e, from)) return true;
+    if (!is_of_the_ensemble(e, from)) return true;
+    if (peer->linked) { /* it may have moved, as this server has not heard yet */
+        links_learn(e->links, from, name, (int32_t)frame->port);
+        return true;
+    }
     const char *problem = links_set(e->links, from, name, (int32_t)frame->port);
     peer->guest = !problem;
     if (problem)
@@ -214,6 +235,14 @@ void identity_committed(struct ensemble *e, struct zk_text text) {
     /* A server that joins may come to lead members whose list does not name it.  The hellos that
      * they have from it are without the id. */
     if (e->settings->join) peers_redial(e);
+}
+
+/* A vote that names the ensemble proves that there was a log. */
+void identity_advance(struct ensemble *e) {
+    if (e->settings->found) identity_found(e);
+    if (!e->identity_index || e->raft.durable_index < e->identity_index) return;
+    e->identity_index = 0;
+    identity_committed(e, members_committed(e));
 }
 
 /* Servers of an older version cannot read the ids, so the first are written when no member has an

@@ -173,6 +173,8 @@ struct ensemble {
     uint64_t complete_hash; /* of a configuration that names all ids; see identity.c */
     /* What brought the first configuration: older snapshots have none.  UINT64_MAX: none yet. */
     uint64_t first_members_index;
+    bool began_blank;        /* this process; see identity_found */
+    uint64_t identity_index; /* the id of the ensemble in this entry is taken when it is durable */
     struct change change;
     bool removed; /* the leader said that this server is no longer a member */
 
@@ -273,12 +275,15 @@ void identity_introduce(struct ensemble *ensemble, uint8_t to);
 void identity_found(struct ensemble *ensemble);
 /* Whether this server may come to do that: it has neither data nor a leader. */
 bool identity_is_founding(const struct ensemble *ensemble);
+/* Another server that has data of an ensemble; 0: none was heard of. */
+uint8_t identity_knows_data(const struct ensemble *ensemble);
 /* The other voters that have not said that they have no data, one bit per slot. */
 uint32_t identity_awaited(const struct ensemble *ensemble);
 /* False: no server would send that. */
 bool identity_introduced(struct ensemble *ensemble, uint8_t from,
                          const struct frame_introduction *frame, struct zk_text host);
 void identity_committed(struct ensemble *ensemble, struct zk_text members);
+void identity_advance(struct ensemble *ensemble);
 /* The configuration in force with ids that it does not have; false: it has all that are known. */
 bool identity_record(struct ensemble *ensemble, struct bytes *text);
 bool identity_is_complete(const struct ensemble *ensemble); /* it has all that there are */

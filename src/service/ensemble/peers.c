@@ -431,11 +431,19 @@ static void link_down(void *owner, uint64_t id, enum link_reason reason) {
     ensemble_perform(e, &out, NULL);
 }
 
+/* The operator may know better than a configuration that is out of date, until the server says
+ * itself where it is. */
+static void learn_from_settings(struct ensemble *e, uint64_t id) {
+    const struct member *set = member_list_find(&e->settings->members, (int32_t)id);
+    links_learn(e->links, id, set ? set->host : NULL, set ? set->peer_port : 0);
+}
+
 static void link_incoming(void *owner, uint64_t id, bool here, uint64_t incarnation) {
     struct ensemble *e = owner;
     struct peer_state *peer = &e->peer[id];
     if (!here && peer->guest) drop_link(e, (uint8_t)id);
     if (!here) peer->introduced = false;
+    if (!here) learn_from_settings(e, id);
     if (!here) room_heard(e, (uint8_t)id, false);
     if (!here || peer->process == incarnation) return;
     peer->process = incarnation;
@@ -502,6 +510,7 @@ bool peers_update(struct ensemble *e) {
         if (!m && joins) m = member_list_find(given, (int32_t)id);
         if (id == e->raft.self) continue;
         if (m) usable &= set_address(e, id, m);
+        if (m && !e->peer[id].introduced) learn_from_settings(e, id);
         if (!m && e->peer[id].linked) unlist(e, (uint8_t)id);
         if (m) e->peer[id].guest = false, e->peer[id].left_index = 0;
         e->peer[id].linked = m != NULL;

@@ -1,10 +1,20 @@
 /* Figures of replication: what a server knows of itself and, if it leads, of the other members. */
 #include <sys/stat.h>
 
+#include "base/logger.h"
 #include "service/ensemble/internal.h"
 #include "service/log/snapshot.h"
 
 /* ---- Elections and transfers ---- */
+
+static void report_given_up(const struct ensemble *e, uint8_t transferee) {
+    const struct raft_peer *peer = raft_find_peer(&e->raft, transferee);
+    if (!peer) return;
+    logger_warning("leadership was not transferred: that server did not take it over in time, and "
+                   "this one goes on",
+                   LOGGER_INT("server", member_number(transferee)),
+                   LOGGER_UINT("entries_behind", e->raft.last_index - peer->match_index));
+}
 
 void report_step(struct ensemble *e) {
     struct timings *t = &e->timings;
@@ -19,6 +29,7 @@ void report_step(struct ensemble *e) {
         t->transferee = e->raft.transferee;
     } else if (e->raft.leader) { /* while nobody leads it may still succeed */
         e->statistics.transfers_done += e->raft.leader == t->transferee;
+        if (t->transferee && ensemble_leads(e)) report_given_up(e, t->transferee);
         t->transferee = 0;
     }
 }

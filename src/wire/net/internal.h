@@ -68,8 +68,13 @@ struct peer {
     struct links *links;
     struct peer *next;
     uint64_t id;
-    char *host;
+    char *host; /* where the owner says that it is */
     int32_t port;
+    char *other_host; /* where else it may be; NULL: nowhere */
+    int32_t other_port;
+    bool elsewhere;       /* the link, or the attempt, is to the other one */
+    bool found_elsewhere; /* the addresses are of the other one */
+    const char *missed;   /* why there was no link to the first one, in this attempt */
     enum peer_state state;
     uv_timer_t timer; /* the next attempt, or the timeout of this one */
     struct lookup *lookup;
@@ -109,8 +114,13 @@ struct outgoing {
 
 void dial_open(struct peer *peer);
 void dial_close(struct peer *peer);
-/* Ends its link and dials it at the new address. */
+/* Ends its link and dials it at the new address; one that it has elsewhere stays. */
 void peer_move(struct peer *peer, const char *host, int32_t port);
+void peer_redial(struct peer *peer);
+/* Another place where it may be; NULL: there is none. */
+void peer_learn(struct peer *peer, const char *host, int32_t port);
+const char *peer_host(const struct peer *peer);
+int32_t peer_port(const struct peer *peer);
 struct peer *peer_find(const struct links *links, uint64_t id);
 /* Its link, while it is up; else NULL. */
 struct outgoing *peer_link(const struct peer *peer);

@@ -150,6 +150,11 @@ const char *links_set(struct links *links, uint64_t id, const char *host, int32_
     return NULL;
 }
 
+void links_learn(struct links *links, uint64_t id, const char *host, int32_t port) {
+    struct peer *peer = peer_find(links, id);
+    if (peer && (!host || !links_judge(links, host, port))) peer_learn(peer, host, port);
+}
+
 void links_drop(struct links *links, uint64_t id) {
     struct incoming *incoming = incoming_find(links, id);
     if (incoming) incoming_end(incoming);
@@ -162,12 +167,7 @@ void links_drop(struct links *links, uint64_t id) {
 }
 
 void links_redial(struct links *links) {
-    for (struct peer *peer = links->peers; peer; peer = peer->next) {
-        char *host = strdup(peer->host);
-        cv_assert(host);
-        peer_move(peer, host, peer->port);
-        free(host);
-    }
+    for (struct peer *peer = links->peers; peer; peer = peer->next) peer_redial(peer);
 }
 
 /* ---- Status ---- */
@@ -183,8 +183,8 @@ struct link_status link_status(const struct links *links, uint64_t id) {
         status.bytes_in = incoming->bytes_in;
     }
     if (!peer) return status;
-    status.host = peer->host;
-    status.port = peer->port;
+    status.host = peer_host(peer);
+    status.port = peer_port(peer);
     memcpy(status.address, peer->address_text, sizeof status.address);
     if (!peer_link(peer)) return status;
     status.up = true;

@@ -129,6 +129,8 @@ void links_close(struct links *links);
  * attempt. */
 const char *links_listen(struct links *links, const char *host, int32_t *port);
 const char *links_set(struct links *links, uint64_t id, const char *host, int32_t port);
+/* Where else that server may be, if it does not answer where links_set says; NULL: nowhere. */
+void links_learn(struct links *links, uint64_t id, const char *host, int32_t port);
 /* Servers of another ensemble are refused.  0, here or there: not known yet. */
 void links_set_ensemble(struct links *links, uint64_t ensemble);
 /* For the hellos from now on; links_redial sends them. */

@@ -83,7 +83,7 @@ static const char *reason_of(const struct peer *peer) {
 /* A reason that does not change is logged again after a while only. */
 static void warn(struct peer *peer) {
     uint64_t now = uv_now(peer->links->config.loop);
-    const char *why = reason_of(peer);
+    const char *why = peer->elsewhere ? peer->missed : reason_of(peer);
     if (peer->logged && strcmp(peer->logged, why) == 0 && now - peer->logged_ms < LOG_AGAIN_MS)
         return;
     peer->logged = why;
@@ -98,6 +98,7 @@ static void warn(struct peer *peer) {
 
 /* ---- One address after the other ---- */
 
+static void begin(struct peer *peer);
 static void failed_here(struct peer *peer, enum link_reason reason);
 static void not_connected(struct peer *peer, int error);
 
@@ -140,10 +141,16 @@ static void dial_next(struct peer *peer) {
         if (error) not_connected(peer, error);
         return;
     }
+    if (!peer->elsewhere && peer->other_host) {
+        peer->missed = reason_of(peer);
+        peer->elsewhere = true;
+        begin(peer);
+        return;
+    }
     char said[LINK_WORDS_MAX], reason[LINK_WORDS_MAX];
     logger_debug(link_words(peer->links, "an attempt to link to another server failed", said),
                  LOGGER_UINT("peer", link_number(peer->links, peer->id)),
-                 LOGGER_STRING("host", peer->host), LOGGER_INT("port", peer->port),
+                 LOGGER_STRING("host", peer_host(peer)), LOGGER_INT("port", peer_port(peer)),
                  LOGGER_UINT("attempt", peer->attempts),
                  LOGGER_STRING("reason", link_words(peer->links, reason_of(peer), reason)));
     /* A server that is being started or restarted will listen soon; one that ends may have listened
@@ -154,7 +161,8 @@ static void dial_next(struct peer *peer) {
     try_later(peer, peer->worst);
 }
 
-/* A name may have several addresses: LINK_REFUSED needs all of them to refuse. */
+/* A name may have several addresses, and a server another one than it should: LINK_REFUSED needs
+ * all of them to refuse. */
 static void failed_here(struct peer *peer, enum link_reason reason) {
     hang_up(peer);
     peer->tried++;
@@ -219,11 +227,11 @@ static void look_up(struct peer *peer) {
     struct lookup *lookup = calloc(1, sizeof *lookup);
     cv_assert(lookup);
     char service[16];
-    snprintf(service, sizeof service, "%d", (int)peer->port);
+    snprintf(service, sizeof service, "%d", (int)peer_port(peer));
     lookup->links = peer->links;
     lookup->peer = peer;
-    int error = uv_getaddrinfo(peer->links->config.loop, &lookup->request, looked_up, peer->host,
-                               service, &hints);
+    int error = uv_getaddrinfo(peer->links->config.loop, &lookup->request, looked_up,
+                               peer_host(peer), service, &hints);
     if (error) {
         free(lookup);
         not_found(peer, error);
@@ -237,18 +245,26 @@ static void look_up(struct peer *peer) {
 
 /* ---- An attempt ---- */
 
-static void attempt(struct peer *peer) {
-    peer->attempts++;
-    peer->offer = 0; /* the server may have been upgraded since the one before */
+/* With another name the addresses of the previous lookup are of no use. */
+static void begin(struct peer *peer) {
+    if (peer->elsewhere != peer->found_elsewhere) peer->addresses = 0;
+    peer->found_elsewhere = peer->elsewhere;
+    peer->offer = 0; /* the server may have been upgraded since the attempt before */
     peer->tried = 0;
-    peer->worst = LINK_REFUSED;
-    peer->why = NULL;
-    if (!peer_literal(peer->host, peer->port, &peer->address[0])) {
+    if (!peer_literal(peer_host(peer), peer_port(peer), &peer->address[0])) {
         look_up(peer);
         return;
     }
     peer->addresses = 1;
     dial_next(peer);
+}
+
+static void attempt(struct peer *peer) {
+    peer->attempts++;
+    peer->worst = LINK_REFUSED;
+    peer->why = NULL;
+    peer->elsewhere = false;
+    begin(peer);
 }
 
 static void timer_fired(uv_timer_t *timer) {
@@ -309,7 +325,7 @@ static void is_up(struct peer *peer, uint16_t version) {
     char said[LINK_WORDS_MAX];
     logger_debug(link_words(links, "a link to another server is up", said),
                  LOGGER_UINT("peer", link_number(peer->links, peer->id)),
-                 LOGGER_STRING("address", peer->address_text), LOGGER_INT("port", peer->port),
+                 LOGGER_STRING("address", peer->address_text), LOGGER_INT("port", peer_port(peer)),
                  LOGGER_UINT("version", version));
     if (replaces) links->config.on_down(links->config.owner, id, LINK_BROKEN);
     peer = links->closing ? NULL : peer_find(links, id);
@@ -440,22 +456,58 @@ void dial_open(struct peer *peer) {
     peer->links->open++;
 }
 
-void peer_move(struct peer *peer, const char *host, int32_t port) {
+const char *peer_host(const struct peer *peer) {
+    return peer->elsewhere ? peer->other_host : peer->host;
+}
+
+int32_t peer_port(const struct peer *peer) {
+    return peer->elsewhere ? peer->other_port : peer->port;
+}
+
+void peer_redial(struct peer *peer) {
     close_outgoing(&peer->previous);
     hang_up(peer);
+    peer->elsewhere = false;
+    peer->addresses = peer->attempts = 0;
+    peer->logged = NULL;
+    uv_timer_start(&peer->timer, timer_fired, 0, 0);
+}
+
+static void forget_other(struct peer *peer) {
+    free(peer->other_host);
+    peer->other_host = NULL;
+    peer->elsewhere = false; /* a link stays all the same */
+}
+
+static bool is_at(const struct peer *peer, const char *host, int32_t port) {
+    return peer->port == port && strcmp(peer->host, host) == 0;
+}
+
+void peer_move(struct peer *peer, const char *host, int32_t port) {
+    bool stays = peer->elsewhere && peer_link(peer);
     free(peer->host);
     peer->host = strdup(host);
     cv_assert(peer->host);
     peer->port = port;
-    peer->addresses = peer->attempts = 0;
-    peer->logged = NULL;
-    uv_timer_start(&peer->timer, timer_fired, 0, 0);
+    if (peer->other_host && is_at(peer, peer->other_host, peer->other_port)) forget_other(peer);
+    if (!stays) peer_redial(peer);
+}
+
+void peer_learn(struct peer *peer, const char *host, int32_t port) {
+    if (host && peer->other_host && peer->other_port == port && strcmp(peer->other_host, host) == 0)
+        return;
+    forget_other(peer);
+    if (!host || is_at(peer, host, port)) return;
+    peer->other_host = strdup(host);
+    cv_assert(peer->other_host);
+    peer->other_port = port;
 }
 
 static void timer_closed(uv_handle_t *handle) {
     struct peer *peer = handle->data;
     struct links *links = peer->links;
     free(peer->host);
+    free(peer->other_host);
     free(peer);
     links_release(links);
 }
