@@ -8,7 +8,7 @@ import time
 
 from kazoo import exceptions as error
 
-from ensemble import TIMEOUT_S, Ensemble, eventually, main, raises, without_election
+from ensemble import TIMEOUT_S, Ensemble, connect, eventually, main, raises, without_election
 from members import command, config, done, join, joiner, knows_all, started, status, transferred
 from strangers import frame, hello
 
@@ -155,6 +155,73 @@ def found_beside_data(directory):
     eventually(lambda: "server 3 has: this one has lost its own" in command(wiped[0], "status")[1], "it says so")
     time.sleep(2)  # several election timeouts
     assert [member.follows()[1] for member in wiped] == [None, None], "a second ensemble was founded"
+    ensemble.stop()
+
+
+def former_directory(directory):
+    """A member was removed, and added again with another directory.  With the former one it is not believed: it lacks
+    what was acknowledged since."""
+    ensemble = started(directory)
+    recorded(ensemble, 1, 2, 3)
+    leader, (behind, anew) = ensemble.roles()
+    former = f"{directory}/former"
+    anew.kill()
+    done(leader, "remove", str(anew.number))
+    shutil.move(anew.directory, former)
+    anew.options.append("--join")
+    anew.start()
+    done(leader, "add", f"{anew.number}={anew.peer}")
+    names = recorded(ensemble, 1, 2, 3)
+    knows = ensemble.client(behind)
+    eventually(lambda: ids(knows) == names, "all know of it")
+    ensemble.clients.remove(knows)
+    knows.stop()
+    behind.kill()
+    ensemble.client(leader, anew).create("/written")
+    anew.kill()
+    shutil.rmtree(anew.directory)
+    shutil.move(former, anew.directory)
+    anew.options.remove("--join")
+    leader.kill()
+    anew.start()
+    behind.start()
+    eventually(lambda: "the data directory that the member had before it was removed" in behind.log(), "it is refused")
+    eventually(lambda: "another data directory than the one it became a member with" in anew.log(), "it says so, too")
+    time.sleep(2)  # several election timeouts
+    assert behind.follows()[1] is None, "elected without the write"
+    leader.start()
+    ensemble.leader([leader, behind])
+    assert ensemble.client(behind).exists("/written")
+    ensemble.stop()
+
+
+def older_copy(directory):
+    """A member comes back with an older copy of its own data: the leader, which has its acknowledgements, says so."""
+    ensemble = started(directory)
+    leader, (member, _) = ensemble.roles()
+    zk = ensemble.client(leader)
+    zk.create("/before")
+    member.kill()
+    shutil.copytree(member.directory, f"{directory}/copy", ignore=shutil.ignore_patterns("*.socket"))
+    member.start()
+    leader = ensemble.leader()
+    for i in range(10):
+        zk.create(f"/n-{i}")
+    theirs = ensemble.client(member)
+    eventually(lambda: theirs.exists("/n-9"), "it has all of them")
+    ensemble.clients.remove(theirs)
+    theirs.stop()
+    time.sleep(0.5)  # acknowledged, too
+    member.kill()
+    member.start()
+    eventually(lambda: connect(member.address).get("/n-9"), "it serves")
+    assert "lost entries" not in leader.log()
+    member.kill()
+    shutil.rmtree(member.directory)
+    shutil.move(f"{directory}/copy", member.directory)
+    member.start()
+    if ensemble.leader() is leader:
+        eventually(lambda: "a member has lost entries that it had acknowledged" in leader.log(), "it says so")
     ensemble.stop()
 
 
@@ -384,6 +451,6 @@ def stranger(directory):
 
 
 if __name__ == "__main__":
-    main([wiped_member, mixed_up_data, founding, log_lost, found_beside_data, others_moved_meanwhile, all_moved,
-          other_ensemble, new_leader_brings_another, comes_back_among_others, added_anew_meanwhile, data_of_its_own,
-          ids_are_not_for_clients, stranger])
+    main([wiped_member, mixed_up_data, founding, log_lost, found_beside_data, former_directory, older_copy,
+          others_moved_meanwhile, all_moved, other_ensemble, new_leader_brings_another, comes_back_among_others,
+          added_anew_meanwhile, data_of_its_own, ids_are_not_for_clients, stranger])

@@ -15,7 +15,7 @@ from patience import crashes
 import raw
 
 OLD, NEW = "old", "new"
-VERSION = {OLD: 2, NEW: 6}  # the newest that they speak
+VERSION = {OLD: 2, NEW: 7}  # the newest that they speak
 # How each logs that it knows the leader of a term, and that a snapshot was installed.
 LEADERS = r"(?:leading|following|was elected leader|follows a leader) leader=(\d+) term=(\d+)"
 NO_LEADER = r"no leader term=(\d+)"

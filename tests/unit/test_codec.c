@@ -17,7 +17,7 @@
 #define COUNT(ARRAY) (sizeof(ARRAY) / sizeof(ARRAY)[0])
 
 enum { FROM_ID = 0xf1, TO_ID = 0xf2 };
-static const uint16_t versions[] = {2, 3, 4, 5, 6};
+static const uint16_t versions[] = {2, 3, 4, 5, 6, 7};
 
 /* ---- Values ---- */
 
@@ -217,7 +217,7 @@ struct pinned {
     const char *name;
     const char *version_2, *version_3; /* hexadecimal, with spaces; of CONSECUTIVE values */
     const char *version_4;             /* what it adds at the end; NULL: nothing */
-    const char *version_5, *version_6; /* the same */
+    const char *version_5, *version_6, *version_7; /* the same */
 };
 
 #define ZEROS_8 "0000000000000000"
@@ -226,55 +226,56 @@ static const struct pinned pinned[] = {
     {"RequestVote",
      "0807060504030201 100f0e0d0c0b0a09 1817161514131211" ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8
      "00000000 01 05 f1 f2" ZEROS_8,
-     "01 0102030405060708 090a0b0c0d0e0f10 1112131415161718 19 1a", NULL, NULL, NULL},
+     "01 0102030405060708 090a0b0c0d0e0f10 1112131415161718 19 1a", NULL, NULL, NULL, NULL},
     {"RequestVote response",
      "0807060504030201" ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8
      "00000000 02 03 f1 f2" ZEROS_8,
-     "02 0102030405060708 09 0a", NULL, NULL, NULL},
+     "02 0102030405060708 09 0a", NULL, NULL, NULL, NULL},
     {"AppendEntries",
      "0807060504030201 100f0e0d0c0b0a09 1817161514131211 201f1e1d1c1b1a19 2827262524232221"
      "302f2e2d2c2b2a29 3837363534333231 3c3b3a39 03 30 f1 f2 3d 00000000000000",
      "03 0102030405060708 090a0b0c0d0e0f10 1112131415161718 191a1b1c1d1e1f20 2122232425262728"
      "292a2b2c2d2e2f30 3132333435363738 393a3b3c 3d 3e 3f",
-     "4041424344454647", NULL, NULL},
+     "4041424344454647", NULL, NULL, NULL},
     {"AppendEntries response",
      "0807060504030201 100f0e0d0c0b0a09 1817161514131211 201f1e1d1c1b1a19" ZEROS_8 ZEROS_8
      "2827262524232221 00000000 04 08 f1 f2" ZEROS_8,
      "04 0102030405060708 090a0b0c0d0e0f10 1112131415161718 191a1b1c1d1e1f20 2122232425262728 29",
-     "2a", NULL, NULL},
+     "2a", NULL, NULL, NULL},
     {"InstallSnapshot",
      "0807060504030201 100f0e0d0c0b0a09 1817161514131211 201f1e1d1c1b1a19" ZEROS_8
      "2827262524232221" ZEROS_8 "00000000 05 00 f1 f2" ZEROS_8,
      "05 0102030405060708 090a0b0c0d0e0f10 1112131415161718 191a1b1c1d1e1f20 2122232425262728",
-     NULL, NULL, NULL},
+     NULL, NULL, NULL, NULL},
     {"InstallSnapshot response",
      "0807060504030201 100f0e0d0c0b0a09" ZEROS_8 "1817161514131211" ZEROS_8 ZEROS_8 ZEROS_8
      "00000000 06 00 f1 f2" ZEROS_8,
-     "06 0102030405060708 090a0b0c0d0e0f10 1112131415161718", NULL, NULL, NULL},
+     "06 0102030405060708 090a0b0c0d0e0f10 1112131415161718", NULL, NULL, NULL, NULL},
     {"TimeoutNow",
      "0807060504030201" ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8 ZEROS_8
      "00000000 07 00 f1 f2" ZEROS_8,
-     "07 0102030405060708 09", NULL, NULL, NULL},
+     "07 0102030405060708 09", NULL, NULL, NULL, NULL},
     {"forward", "0807060504030201 100f0e0d0c0b0a09", "0102030405060708 090a0b0c0d0e0f10", NULL,
-     NULL, NULL},
-    {"touch_sessions", "", "", "0102030405060708", NULL, NULL},
-    {"read_index_request", "0807060504030201", "0102030405060708", NULL, NULL, NULL},
+     NULL, NULL, NULL},
+    {"touch_sessions", "", "", "0102030405060708", NULL, NULL, NULL},
+    {"read_index_request", "0807060504030201", "0102030405060708", NULL, NULL, NULL, NULL},
     {"read_index_response", "0807060504030201 100f0e0d0c0b0a09",
-     "0102030405060708 090a0b0c0d0e0f10", NULL, NULL, NULL},
-    {"transfer_leadership", "0807060504030201", "0102030405060708", NULL, NULL, NULL},
-    {"removed", "", "", "0102030405060708", NULL, NULL},
-    {"introduction", "", "", "01020304 05", NULL, NULL},
-    {"sessions_touched", "", "", "0102030405060708", NULL, NULL},
+     "0102030405060708 090a0b0c0d0e0f10", NULL, NULL, NULL, NULL},
+    {"transfer_leadership", "0807060504030201", "0102030405060708", NULL, NULL, NULL, NULL},
+    {"removed", "", "", "0102030405060708", NULL, NULL, NULL},
+    {"introduction", "", "", "01020304 05", NULL, NULL, "060708090a0b0c0d"},
+    {"sessions_touched", "", "", "0102030405060708", NULL, NULL, NULL},
     {"mend_request", "", "", NULL,
-     "0102030405060708 090a0b0c0d0e0f10 1112131415161718 191a1b1c1d1e1f20 2122232425262728", NULL},
+     "0102030405060708 090a0b0c0d0e0f10 1112131415161718 191a1b1c1d1e1f20 2122232425262728", NULL,
+     NULL},
     {"mend_response", "", "", NULL,
      "0102030405060708 090a0b0c0d0e0f10 1112131415161718 191a1b1c1d1e1f20 2122232425262728"
      "292a2b2c 2d 2e",
-     NULL},
-    {"mend_chunk_request", "", "", NULL, "0102030405060708 090a0b0c0d0e0f10", NULL},
-    {"mend_chunk", "", "", NULL, "0102030405060708 090a0b0c0d0e0f10 1112131415161718", NULL},
-    {"memory", "", "", NULL, NULL, "01"},
-    {"forward_again", "", "", NULL, NULL, "0102030405060708"},
+     NULL, NULL},
+    {"mend_chunk_request", "", "", NULL, "0102030405060708 090a0b0c0d0e0f10", NULL, NULL},
+    {"mend_chunk", "", "", NULL, "0102030405060708 090a0b0c0d0e0f10 1112131415161718", NULL, NULL},
+    {"memory", "", "", NULL, NULL, "01", NULL},
+    {"forward_again", "", "", NULL, NULL, "0102030405060708", NULL},
 };
 
 static void add_hex(struct bytes *bytes, const char *digits) {
@@ -315,7 +316,8 @@ static void bytes_are_pinned(void **state) {
         const struct pinned *bytes = find_pinned(kinds[k].name);
         expect_pinned(&kinds[k], 2, bytes->version_2);
         expect_pinned(&kinds[k], 3, bytes->version_3);
-        const char *added[] = {bytes->version_4, bytes->version_5, bytes->version_6};
+        const char *added[] = {bytes->version_4, bytes->version_5, bytes->version_6,
+                               bytes->version_7};
         char all[1024] = "";
         strcat(all, bytes->version_3);
         for (uint16_t v = 0; v < COUNT(added); v++) {

@@ -18,6 +18,7 @@ enum {
     CODEC_VERSION_TOUCHED = 4, /* the first in which reports of sessions are acknowledged */
     CODEC_VERSION_MEND = 5,    /* the first in which members mend each other's logs */
     CODEC_VERSION_MEMORY = 6,  /* the first in which members say that their memory is short */
+    CODEC_VERSION_PROOF = 7,   /* the first in which members say which configuration names them */
 };
 
 /* Proposals of the sender's clients, for the leader of `term`; the sender has seen all up to
@@ -39,10 +40,12 @@ enum {
  * committed.  0: the leader says so, and it is in force. */
 #define FRAME_FIELDS_removed(F) F(u64, config_index, 4)
 /* The first frame on a link: where the sender can be reached, for a receiver whose configuration
- * does not name it.  Blank: its log is empty.  The host follows. */
+ * does not name it.  Blank: its log is empty.  Sent again when the configuration that is committed
+ * names the sender's directory: the zxid of that, or 0.  The host follows. */
 #define FRAME_FIELDS_introduction(F)                                                               \
     F(u32, port, 4)                                                                                \
-    F(u8, blank, 4)
+    F(u8, blank, 4)                                                                                \
+    F(u64, config_zxid, 7)
 
 /* Entries that the sender has lost, from first to last, if the receiver has them; and whether the
  * receiver's log has the entry pin_index of pin_term (0: no matter). */

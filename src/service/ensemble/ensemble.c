@@ -80,7 +80,7 @@ static void leader_changed(struct ensemble *e) {
     e->leading_us = e->clock->monotonic_us;
     for (unsigned id = 0; id <= MEMBER_ID_MAX; id++) {
         e->peer[id].incarnation = e->peer[id].sequence = e->peer[id].index = 0;
-        e->peer[id].left_index = 0;
+        e->peer[id].left_index = e->peer[id].acknowledged = 0;
         if (e->links && e->peer[id].up) link_discard_bulk(e->links, id); /* of another term */
     }
     e->urgent_index = e->raft.last_index;

@@ -109,14 +109,14 @@ bool identity_is_expected(void *owner, uint64_t id, uint64_t ensemble, uint32_t 
     ensemble_members(e, &list);
     const struct member *member = member_list_find(&list, (int32_t)id);
     /* One that names the ensemble has its data: this server may not have heard yet that it was
-     * added anew.  It has, where it has applied what the present leader began with. */
+     * added anew. */
+    struct peer_state *peer = &e->peer[id];
     bool has_data = ensemble && ensemble == e->vote.ensemble_id;
-    bool is_current = e->raft.leader && e->applied_term == e->raft.term;
-    if (member && member->directory && directory && member->directory != directory &&
-        (is_current || !has_data))
-        return false;
-    e->peer[id].directory = directory;
-    e->peer[id].ensemble = ensemble;
+    bool differs = member && member->directory && directory && member->directory != directory;
+    if (differs && (!has_data || peer->refused == directory)) return false;
+    peer->directory = directory;
+    peer->ensemble = ensemble;
+    peer->doubted = differs && peer->proven != directory;
     return true;
 }
 
@@ -171,15 +171,29 @@ void identity_found(struct ensemble *e) {
 
 /* ---- Introductions ---- */
 
+/* Of the configuration that is committed here, if it names this server's directory. */
+static uint64_t own_config_zxid(const struct ensemble *e) {
+    struct raft_config config;
+    struct member_list list;
+    char why[256];
+    struct zk_text text = members_committed(e);
+    if (!text.size || !members_read(text.at, (size_t)text.size, &config, &list, why, sizeof why))
+        return 0;
+    const struct member *self = member_list_find(&list, e->raft.self);
+    bool is_named = self && self->directory == identity_of(e->vote.directory_id);
+    return is_named ? (uint64_t)tree_members_zxid(e->tree) : 0;
+}
+
 void identity_introduce(struct ensemble *e, uint8_t to) {
     const struct member *self = member_list_find(&e->settings->members, e->raft.self);
     uint16_t version;
     if (link_version(e->links, to) < IDENTITY_VERSION || !self) return;
     struct bytes *out = peers_begin(e, to, FRAME_TYPE_introduction, LINK_URGENT, &version);
     if (!out) return;
-    codec_write_introduction(
-        out, version,
-        &(struct frame_introduction){.port = (uint32_t)self->peer_port, .blank = is_blank(e)});
+    codec_write_introduction(out, version,
+                             &(struct frame_introduction){.port = (uint32_t)self->peer_port,
+                                                          .blank = is_blank(e),
+                                                          .config_zxid = own_config_zxid(e)});
     bytes_add(out, self->host, strlen(self->host));
     peers_end(e, to);
 }
@@ -193,8 +207,29 @@ static bool is_of_the_ensemble(const struct ensemble *e, uint8_t id) {
            (e->vote.ensemble_id && e->peer[id].ensemble == e->vote.ensemble_id);
 }
 
-bool identity_introduced(struct ensemble *e, uint8_t from, const struct frame_introduction *frame,
-                         struct zk_text host) {
+/* Whether a server that came with another directory than the configuration has for it may be
+ * believed: a newer configuration has that one.  By an older one it is what the member had before
+ * it was added anew, and what was acknowledged since may not be there. */
+static bool settle_doubt(struct ensemble *e, uint8_t id, uint16_t version, uint64_t config_zxid) {
+    struct peer_state *peer = &e->peer[id];
+    bool says = version >= CODEC_VERSION_PROOF;
+    if (says && !config_zxid) return false; /* it has not come so far yet */
+    if (!says || config_zxid > (uint64_t)tree_members_zxid(e->tree)) {
+        peer->proven = peer->directory;
+        peer->doubted = false;
+        return true;
+    }
+    logger_warning("a server has come with the data directory that the member had before it was "
+                   "removed and added again, so it is refused; start it with the directory that it "
+                   "has had since, or remove it and add it again",
+                   LOGGER_INT("peer", member_number(id)));
+    peer->refused = peer->directory;
+    peers_refuse(e, id);
+    return false;
+}
+
+bool identity_introduced(struct ensemble *e, uint8_t from, uint16_t version,
+                         const struct frame_introduction *frame, struct zk_text host) {
     struct peer_state *peer = &e->peer[from];
     char name[SETTINGS_HOST_MAX];
     if (!frame->port || frame->port > UINT16_MAX || host.size <= 0 ||
@@ -202,6 +237,7 @@ bool identity_introduced(struct ensemble *e, uint8_t from, const struct frame_in
         return false;
     memcpy(name, host.at, (size_t)host.size);
     name[host.size] = 0;
+    if (peer->doubted && !settle_doubt(e, from, version, frame->config_zxid)) return true;
     peer->introduced = true;
     peer->blank |= frame->blank != 0;
     identity_found(e);
@@ -219,13 +255,46 @@ bool identity_introduced(struct ensemble *e, uint8_t from, const struct frame_in
     return true;
 }
 
+/* ---- Data that was put back ---- */
+
+void identity_restarted(struct ensemble *e, uint8_t id) {
+    const struct raft_peer *peer = raft_find_peer(&e->raft, id);
+    if (peer && ensemble_leads(e) && peer->match_index > e->peer[id].acknowledged)
+        e->peer[id].acknowledged = peer->match_index;
+}
+
+/* An older copy of a member's own directory cannot be told from that, except by who leads and has
+ * its acknowledgements.  A member that knows of its loss has no vote. */
+void identity_answered(struct ensemble *e, const struct raft_message *m) {
+    const struct raft_append_entries_response *response = &m->append_entries_response;
+    uint64_t *acknowledged = &e->peer[m->from].acknowledged;
+    if (!*acknowledged || m->term != e->raft.term) return;
+    if (response->rejected && !response->vote_withheld && response->match_index < *acknowledged)
+        logger_warning("a member has lost entries that it had acknowledged, and gets them again; "
+                       "was an older copy of its data put back?  If the other members that have "
+                       "them fail before, they are lost",
+                       LOGGER_INT("peer", member_number(m->from)),
+                       LOGGER_UINT("acknowledged_index", *acknowledged),
+                       LOGGER_UINT("index", response->match_index));
+    *acknowledged = 0;
+}
+
 /* ---- The configuration ---- */
+
+/* Members that doubt this server's directory hear that it is named. */
+static void introduce_again(struct ensemble *e) {
+    bool was_named = e->is_named;
+    e->is_named = own_config_zxid(e) != 0;
+    for (unsigned id = 1; !was_named && e->is_named && e->links && id <= MEMBER_ID_MAX; id++)
+        if (e->peer[id].up) identity_introduce(e, (uint8_t)id);
+}
 
 void identity_committed(struct ensemble *e, struct zk_text text) {
     struct raft_config config;
     struct member_list list;
     char why[256];
     if (!members_read(text.at, (size_t)text.size, &config, &list, why, sizeof why)) return;
+    introduce_again(e);
     if (!list.ensemble || list.ensemble == e->vote.ensemble_id) return;
     e->vote.ensemble_id = list.ensemble;
     ensemble_perform(e, &(struct raft_out){.persist_vote = true}, NULL);

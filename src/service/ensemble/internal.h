@@ -71,6 +71,11 @@ struct peer_state {     /* another server, by id */
     uint64_t process;   /* the incarnation that its last hello named */
     uint64_t ensemble;  /* that its last hello named; 0: it does not know */
     uint32_t directory; /* that its last hello named; 0: its version does not say */
+    /* The configuration names another directory than that: it is not believed before it has shown
+     * that it is named by a newer one.  Then it is proven; or it is named by an older one. */
+    bool doubted;
+    uint32_t proven, refused; /* directories */
+    uint64_t acknowledged;    /* of a leader: by the process before; 0: nothing, or it has that */
     /* Of a leader: what this server has proposed in this term. */
     uint64_t incarnation, sequence; /* of its last entry: see struct tree_proposer */
     uint64_t index;                 /* of that entry in the log */
@@ -174,6 +179,7 @@ struct ensemble {
     /* What brought the first configuration: older snapshots have none.  UINT64_MAX: none yet. */
     uint64_t first_members_index;
     bool began_blank;        /* this process; see identity_found */
+    bool is_named;           /* by the configuration that is committed, with its directory */
     uint64_t identity_index; /* the id of the ensemble in this entry is taken when it is durable */
     struct change change;
     bool removed; /* the leader said that this server is no longer a member */
@@ -280,7 +286,9 @@ uint8_t identity_knows_data(const struct ensemble *ensemble);
 /* The other voters that have not said that they have no data, one bit per slot. */
 uint32_t identity_awaited(const struct ensemble *ensemble);
 /* False: no server would send that. */
-bool identity_introduced(struct ensemble *ensemble, uint8_t from,
+void identity_restarted(struct ensemble *ensemble, uint8_t id);
+void identity_answered(struct ensemble *ensemble, const struct raft_message *message);
+bool identity_introduced(struct ensemble *ensemble, uint8_t from, uint16_t version,
                          const struct frame_introduction *frame, struct zk_text host);
 void identity_committed(struct ensemble *ensemble, struct zk_text members);
 void identity_advance(struct ensemble *ensemble);
@@ -311,6 +319,7 @@ void peers_send(struct ensemble *ensemble, const struct raft_message *message, c
 void peers_flush(struct ensemble *ensemble);
 /* Makes links follow the members in force; false: an address of the settings cannot be used. */
 bool peers_update(struct ensemble *ensemble);
+void peers_refuse(struct ensemble *ensemble, uint8_t id); /* its link ends; it dials again */
 void peers_end_unanswered(struct ensemble *ensemble); /* so that they introduce themselves again */
 void peers_dismiss(struct ensemble *ensemble, uint8_t id); /* it is told, and the link ends */
 void peers_tell_removed(struct ensemble *ensemble); /* those with a link that are no members */

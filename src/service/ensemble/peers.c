@@ -163,6 +163,7 @@ static bool receive_message(struct ensemble *e, uint8_t from, uint16_t version, 
     if (leaving_answered(e, &m)) return true;
     if (m.type == RAFT_REQUEST_VOTE) tell_removed(e, from);
     if (m.type == RAFT_APPEND_ENTRIES_RESPONSE) catch_up_answered(e, &m);
+    if (m.type == RAFT_APPEND_ENTRIES_RESPONSE) identity_answered(e, &m);
     bool valid = core_receive(e, &m, is_config ? &config : NULL, &out);
     if (out.contradiction) stop_contradicted(e, &m);
     if (valid && m.term == e->raft.term) e->peer[from].heard_us = e->clock->monotonic_us;
@@ -286,7 +287,7 @@ static bool receive_introduction(struct ensemble *e, uint8_t from, uint16_t vers
                                  struct zk_in in) {
     struct frame_introduction frame;
     return codec_read_introduction(&in, version, &frame) &&
-           identity_introduced(e, from, &frame,
+           identity_introduced(e, from, version, &frame,
                                (struct zk_text){(const char *)in.at, (int32_t)zk_left(&in)});
 }
 
@@ -346,6 +347,7 @@ static void frame_received(void *owner, uint64_t from, uint16_t version, uint32_
     /* A server that is no member is not believed, whatever its term. */
     if (heard && !e->peer[from].linked && !e->peer[from].guest)
         heard = type == FRAME_TYPE_introduction;
+    if (heard && e->peer[from].doubted) heard = type == FRAME_TYPE_introduction;
     switch (heard ? type : 0) {
     case FRAME_MESSAGE: valid = receive_message(e, (uint8_t)from, version, in); break;
 #define RECEIVE(TYPE, NAME)                                                                        \
@@ -391,6 +393,13 @@ void peers_dismiss(struct ensemble *e, uint8_t id) {
     SEND(e, id, removed);
     peers_flush(e);
     drop_link(e, id);
+}
+
+/* It dials again, and hears why. */
+void peers_refuse(struct ensemble *e, uint8_t id) {
+    drop_link(e, id);
+    e->peer[id].introduced = false;
+    peers_update(e);
 }
 
 /* A server that is no longer in the configuration.  A leader goes on with it while it has clients.
@@ -447,6 +456,7 @@ static void link_incoming(void *owner, uint64_t id, bool here, uint64_t incarnat
     if (!here) room_heard(e, (uint8_t)id, false);
     if (!here || peer->process == incarnation) return;
     peer->process = incarnation;
+    identity_restarted(e, (uint8_t)id);
     core_peer_restarted(e, (uint8_t)id);
     ensemble_wake(e);
 }

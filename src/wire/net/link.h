@@ -51,7 +51,7 @@
 enum {
     LINK_VERSION_OLDEST = 2,
     LINK_VERSION_LANES = 4, /* the first with two lanes */
-    LINK_VERSION_NEWEST = 6,
+    LINK_VERSION_NEWEST = 7,
     LINK_FRAME_MAX = 16 << 20,     /* the body of a frame */
     LINK_FRAGMENT_MAX = 16 << 10,  /* the body of a fragment */
     LINK_UNCUT_MAX = 1 << 20,      /* the body of an urgent frame, where there are two lanes */

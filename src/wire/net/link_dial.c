@@ -312,7 +312,7 @@ static void secured(struct net_stream *stream, const char *failure) {
 static void is_up(struct peer *peer, uint16_t version) {
     struct links *links = peer->links;
     struct outgoing *link = peer->outgoing;
-    bool replaces = peer->previous && !peer->previous->ended;
+    bool replaces = peer->previous; /* one that has ended during a flush was not told yet */
     uint64_t id = peer->id;
     uv_timer_stop(&peer->timer);
     close_outgoing(&peer->previous);
