@@ -92,6 +92,7 @@ struct joining {
     struct clock clock;
     struct busy busy;
     struct place place;
+    struct tree tree;
 };
 
 static void wake(void *owner) { (void)owner; }
@@ -125,7 +126,9 @@ static struct joining *join(void) {
     place_open(&j->place);
     assert_int_equal(vote_read(&e->vote, j->place.directory, j->place.path), 0);
     j->settings.join = true;
+    assert_int_equal(tree_open_empty(&j->tree, 1), 0);
     e->settings = &j->settings;
+    e->tree = &j->tree;
     e->loop = &loop;
     e->clock = &j->clock;
     e->busy = &j->busy;
@@ -173,7 +176,7 @@ static int close_loop(void **state) {
     uv_close((uv_handle_t *)&tick, NULL);
     uv_run(&loop, UV_RUN_DEFAULT);
     net_shut(&loop);
-    if (j) place_close(&j->place);
+    if (j) tree_close(&j->tree), place_close(&j->place);
     free(j);
     member = stranger = (struct other){0};
     return 0;

@@ -40,12 +40,12 @@ enum {
  * committed.  0: the leader says so, and it is in force. */
 #define FRAME_FIELDS_removed(F) F(u64, config_index, 4)
 /* The first frame on a link: where the sender can be reached, for a receiver whose configuration
- * does not name it.  Blank: its log is empty.  Sent again when the configuration that is committed
- * names the sender's directory: the zxid of that, or 0.  The host follows. */
+ * does not name it.  Blank: its log is empty.  Sent again when the sender's directory is named
+ * by what it has applied: up to there, or 0.  The host follows. */
 #define FRAME_FIELDS_introduction(F)                                                               \
     F(u32, port, 4)                                                                                \
     F(u8, blank, 4)                                                                                \
-    F(u64, config_zxid, 7)
+    F(u64, named_index, 7)
 
 /* Entries that the sender has lost, from first to last, if the receiver has them; and whether the
  * receiver's log has the entry pin_index of pin_term (0: no matter). */

@@ -114,9 +114,11 @@ bool identity_is_expected(void *owner, uint64_t id, uint64_t ensemble, uint32_t 
     bool has_data = ensemble && ensemble == e->vote.ensemble_id;
     bool differs = member && member->directory && directory && member->directory != directory;
     if (differs && (!has_data || peer->refused == directory)) return false;
+    if (peer->directory != directory) peer->named_index = 0;
+    if (peer->refused == directory) peer->refused = 0;
     peer->directory = directory;
     peer->ensemble = ensemble;
-    peer->doubted = differs && peer->proven != directory;
+    peer->doubted = differs && peer->named_index < e->raft.config_index;
     return true;
 }
 
@@ -171,8 +173,8 @@ void identity_found(struct ensemble *e) {
 
 /* ---- Introductions ---- */
 
-/* Of the configuration that is committed here, if it names this server's directory. */
-static uint64_t own_config_zxid(const struct ensemble *e) {
+/* What is applied here, if that names this server's directory. */
+static uint64_t named_index(const struct ensemble *e) {
     struct raft_config config;
     struct member_list list;
     char why[256];
@@ -181,7 +183,7 @@ static uint64_t own_config_zxid(const struct ensemble *e) {
         return 0;
     const struct member *self = member_list_find(&list, e->raft.self);
     bool is_named = self && self->directory == identity_of(e->vote.directory_id);
-    return is_named ? (uint64_t)tree_members_zxid(e->tree) : 0;
+    return is_named ? e->applied_index : 0;
 }
 
 void identity_introduce(struct ensemble *e, uint8_t to) {
@@ -193,7 +195,7 @@ void identity_introduce(struct ensemble *e, uint8_t to) {
     codec_write_introduction(out, version,
                              &(struct frame_introduction){.port = (uint32_t)self->peer_port,
                                                           .blank = is_blank(e),
-                                                          .config_zxid = own_config_zxid(e)});
+                                                          .named_index = named_index(e)});
     bytes_add(out, self->host, strlen(self->host));
     peers_end(e, to);
 }
@@ -207,25 +209,29 @@ static bool is_of_the_ensemble(const struct ensemble *e, uint8_t id) {
            (e->vote.ensemble_id && e->peer[id].ensemble == e->vote.ensemble_id);
 }
 
-/* Whether a server that came with another directory than the configuration has for it may be
- * believed: a newer configuration has that one.  By an older one it is what the member had before
- * it was added anew, and what was acknowledged since may not be there. */
-static bool settle_doubt(struct ensemble *e, uint8_t id, uint16_t version, uint64_t config_zxid) {
+/* A server that came with another directory than the configuration has for it is believed if it has
+ * applied what brought that, and is named by something later.  If it has not, it has what the
+ * member had before it was added anew, and may lack what was acknowledged since. */
+static void review(struct ensemble *e, uint8_t id, const struct member *member) {
     struct peer_state *peer = &e->peer[id];
-    bool says = version >= CODEC_VERSION_PROOF;
-    if (says && !config_zxid) return false; /* it has not come so far yet */
-    if (!says || config_zxid > (uint64_t)tree_members_zxid(e->tree)) {
-        peer->proven = peer->directory;
-        peer->doubted = false;
-        return true;
-    }
+    bool differs = member && member->directory && member->directory != peer->directory;
+    if (!peer->directory || peer->refused == peer->directory) return;
+    peer->doubted = differs && peer->named_index < e->raft.config_index;
+    bool may_change = e->raft.config_index > e->applied_index;
+    if (!peer->doubted || !peer->named_index || may_change) return;
     logger_warning("a server has come with the data directory that the member had before it was "
                    "removed and added again, so it is refused; start it with the directory that it "
                    "has had since, or remove it and add it again",
                    LOGGER_INT("peer", member_number(id)));
     peer->refused = peer->directory;
     peers_refuse(e, id);
-    return false;
+}
+
+void identity_review(struct ensemble *e) {
+    struct member_list list;
+    ensemble_members(e, &list);
+    for (uint32_t id = 1; id <= MEMBER_ID_MAX; id++)
+        review(e, (uint8_t)id, member_list_find(&list, (int32_t)id));
 }
 
 bool identity_introduced(struct ensemble *e, uint8_t from, uint16_t version,
@@ -237,7 +243,9 @@ bool identity_introduced(struct ensemble *e, uint8_t from, uint16_t version,
         return false;
     memcpy(name, host.at, (size_t)host.size);
     name[host.size] = 0;
-    if (peer->doubted && !settle_doubt(e, from, version, frame->config_zxid)) return true;
+    peer->named_index = version >= CODEC_VERSION_PROOF ? frame->named_index : UINT64_MAX;
+    if (peer->doubted) identity_review(e);
+    if (peer->doubted) return true;
     peer->introduced = true;
     peer->blank |= frame->blank != 0;
     identity_found(e);
@@ -284,7 +292,7 @@ void identity_answered(struct ensemble *e, const struct raft_message *m) {
 /* Members that doubt this server's directory hear that it is named. */
 static void introduce_again(struct ensemble *e) {
     bool was_named = e->is_named;
-    e->is_named = own_config_zxid(e) != 0;
+    e->is_named = named_index(e) != 0;
     for (unsigned id = 1; !was_named && e->is_named && e->links && id <= MEMBER_ID_MAX; id++)
         if (e->peer[id].up) identity_introduce(e, (uint8_t)id);
 }
@@ -295,6 +303,7 @@ void identity_committed(struct ensemble *e, struct zk_text text) {
     char why[256];
     if (!members_read(text.at, (size_t)text.size, &config, &list, why, sizeof why)) return;
     introduce_again(e);
+    identity_review(e);
     if (!list.ensemble || list.ensemble == e->vote.ensemble_id) return;
     e->vote.ensemble_id = list.ensemble;
     ensemble_perform(e, &(struct raft_out){.persist_vote = true}, NULL);

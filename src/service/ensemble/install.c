@@ -127,7 +127,6 @@ static void install(struct ensemble *e, struct loading *l) {
         _exit(ENSEMBLE_EXIT_FAILED);
     }
     e->first_members_index = 0;
-    identity_committed(e, members_committed(e));
     bool installed = core_snapshot_installed(e, index, term, &config, &out);
     cv_assert(installed);
     if (in_log)
@@ -141,6 +140,7 @@ static void install(struct ensemble *e, struct loading *l) {
     e->unfinished = false;
     forget_proposals(e);
     e->callbacks->snapshot_installed(e->owner);
+    identity_committed(e, members_committed(e));
     peers_update(e);
     e->statistics.snapshots_installed++;
     logger_info("a snapshot of the leader was installed", LOGGER_UINT("snapshot_index", index),

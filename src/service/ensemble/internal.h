@@ -71,11 +71,12 @@ struct peer_state {     /* another server, by id */
     uint64_t process;   /* the incarnation that its last hello named */
     uint64_t ensemble;  /* that its last hello named; 0: it does not know */
     uint32_t directory; /* that its last hello named; 0: its version does not say */
-    /* The configuration names another directory than that: it is not believed before it has shown
-     * that it is named by a newer one.  Then it is proven; or it is named by an older one. */
+    /* The configuration names another directory than that, and it has not shown that a newer one
+     * names that: it is not believed. */
     bool doubted;
-    uint32_t proven, refused; /* directories */
-    uint64_t acknowledged;    /* of a leader: by the process before; 0: nothing, or it has that */
+    uint64_t named_index;  /* it has applied up to there, and is named by that; 0: it is not */
+    uint32_t refused;      /* a directory that was named before the one that is named now */
+    uint64_t acknowledged; /* of a leader: by the process before; 0: nothing, or it has that */
     /* Of a leader: what this server has proposed in this term. */
     uint64_t incarnation, sequence; /* of its last entry: see struct tree_proposer */
     uint64_t index;                 /* of that entry in the log */
@@ -277,6 +278,8 @@ int identity_open(struct ensemble *ensemble, bool log_has_config);
 uint64_t identity_incarnation(const struct ensemble *ensemble); /* for links */
 bool identity_is_expected(void *ensemble, uint64_t id, uint64_t of_ensemble, uint32_t directory);
 void identity_introduce(struct ensemble *ensemble, uint8_t to);
+/* Of all that have said which directory they have, when the configuration is another. */
+void identity_review(struct ensemble *ensemble);
 /* Gives a server without data its vote, where an ensemble is founded. */
 void identity_found(struct ensemble *ensemble);
 /* Whether this server may come to do that: it has neither data nor a leader. */

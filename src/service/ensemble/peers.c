@@ -519,12 +519,15 @@ bool peers_update(struct ensemble *e) {
         const struct member *m = known ? member_list_find(&in_force, (int32_t)id) : NULL;
         if (!m && joins) m = member_list_find(given, (int32_t)id);
         if (id == e->raft.self) continue;
+        /* It was removed meanwhile, and says anew whose data it has. */
+        if (m && !e->peer[id].linked && !e->peer[id].directory) drop_link(e, (uint8_t)id);
         if (m) usable &= set_address(e, id, m);
         if (m && !e->peer[id].introduced) learn_from_settings(e, id);
         if (!m && e->peer[id].linked) unlist(e, (uint8_t)id);
         if (m) e->peer[id].guest = false, e->peer[id].left_index = 0;
         e->peer[id].linked = m != NULL;
     }
+    identity_review(e);
     return usable;
 }
 

@@ -31,8 +31,12 @@ void replicate_defer(struct ensemble *e) {
 
 /* ---- The leader's side ---- */
 
-static bool is_congested(const struct ensemble *e, const struct raft_peer *peer, uint8_t id) {
-    if (link_unsent(e->links, id) > UNSENT_MAX || !link_takes_bulk(e->links, id)) return true;
+static bool is_link_full(const struct ensemble *e, uint8_t id) {
+    return link_unsent(e->links, id) > UNSENT_MAX || !link_takes_bulk(e->links, id);
+}
+
+/* By what it has not acknowledged. */
+static bool is_behind(const struct ensemble *e, const struct raft_peer *peer) {
     uint64_t first = peer->match_index > e->log.after ? peer->match_index + 1 : e->log.after + 1;
     return peer->mode == RAFT_STREAM &&
            window_span(&e->log, first, peer->next_index - 1) > room_in_flight(e);
@@ -90,12 +94,15 @@ static void replicate_to(struct ensemble *e, uint8_t id, bool urgent_only) {
     struct raft_message m;
     uint64_t last;
     /* However much a member has still to take or to acknowledge: it must not miss its leader, which
-     * it would tell no more of what is durable. */
-    bool waits =
-        peer->heartbeat_due && (link_bulk_waits(e->links, id) || is_congested(e, peer, id));
-    if (waits && core_overtaking_heartbeat(e, id, &m)) peers_send(e, &m, NULL, 0);
-    while (!is_congested(e, peer, id) &&
-           raft_next_append(&e->raft, id, last = last_index_for(e, id), &m)) {
+     * it would tell no more of what is durable.  Where nothing is overtaken, the heartbeat comes
+     * after all that was sent, and a member that has lost some of that says so. */
+    bool overtakes = link_bulk_waits(e->links, id) || is_link_full(e, id);
+    if (overtakes && core_overtaking_heartbeat(e, id, &m)) peers_send(e, &m, NULL, 0);
+    while (!is_link_full(e, id)) {
+        bool behind = is_behind(e, peer);
+        if (behind && !peer->heartbeat_due) break;
+        last = behind ? peer->next_index - 1 : last_index_for(e, id);
+        if (!raft_next_append(&e->raft, id, last, &m)) break;
         if (can_wait(e, &m, urgent_only)) return;
         send_append(e, &m, last);
     }
