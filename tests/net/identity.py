@@ -8,7 +8,7 @@ import time
 
 from kazoo import exceptions as error
 
-from ensemble import TIMEOUT_S, Ensemble, connect, eventually, main, raises, without_election
+from ensemble import TIMEOUT_S, Ensemble, Member, connect, eventually, main, raises, without_election
 from members import command, config, done, join, joiner, knows_all, started, status, transferred
 from strangers import frame, hello
 
@@ -227,10 +227,43 @@ def older_copy(directory):
 
 def moved(ensemble, member):
     """It is to be found at another port from its next start on."""
-    host, port = member.peer.rsplit(":", 1)
-    member.peer = f"{host}:{int(port) - 500}"
+    member.peer = at_other_port(member.peer, 500)
     for other in ensemble.members:
         other.ensemble = ",".join(f"{m.number}={m.peer}" for m in ensemble.members)
+
+
+def at_other_port(address, places):
+    host, port = address.rsplit(":", 1)
+    return f"{host}:{int(port) - places}"
+
+
+def copied_directory(directory):
+    """A copy of a member's directory is started at another address, while just a majority lives: the member stays one,
+    all say so, and the copy can take its place when it has ended."""
+    ensemble = started(directory)
+    recorded(ensemble, 1, 2, 3)
+    leader, (member, other) = ensemble.roles()
+    member.kill()
+    shutil.copytree(member.directory, f"{directory}/copy/data{member.number}",
+                    ignore=shutil.ignore_patterns("*.socket"))
+    copy = Member(member.number, member.peer.rsplit(":", 1)[0], f"{directory}/copy", [], ())
+    copy.address, copy.peer = at_other_port(copy.address, 400), at_other_port(copy.peer, 400)
+    copy.ensemble = member.ensemble.replace(member.peer, copy.peer)
+    member.start()
+    other.kill()
+    zk = ensemble.client(ensemble.leader([leader, member]))
+    copy.spawn()
+    said = "two processes run as that server"
+    eventually(lambda: said in copy.log() and said in leader.log(), "both sides say so")
+    without_election(ensemble, lambda: zk.create("/beside", sequence=True) and time.sleep(1), "the copy disturbs them",
+                     [leader, member])
+    member.kill()
+    leader, names = ensemble.leader([leader, copy]), zk.get_children("/")
+    last = max(name for name in names if name.startswith("beside"))
+    zk = ensemble.client(copy)
+    eventually(lambda: zk.exists(f"/{last}"), "the copy catches up")
+    copy.kill()
+    ensemble.stop()
 
 
 def others_moved_meanwhile(directory):
@@ -452,5 +485,5 @@ def stranger(directory):
 
 if __name__ == "__main__":
     main([wiped_member, mixed_up_data, founding, log_lost, found_beside_data, former_directory, older_copy,
-          others_moved_meanwhile, all_moved, other_ensemble, new_leader_brings_another, comes_back_among_others,
-          added_anew_meanwhile, data_of_its_own, ids_are_not_for_clients, stranger])
+          copied_directory, others_moved_meanwhile, all_moved, other_ensemble, new_leader_brings_another,
+          comes_back_among_others, added_anew_meanwhile, data_of_its_own, ids_are_not_for_clients, stranger])

@@ -1396,6 +1396,43 @@ static void test_replaced(void **state) {
     stop(&b);
 }
 
+static int greet_twice(uint64_t incarnation, const struct end *to, uint32_t verdict) {
+    struct raw_hello h = hello(1, 2), answer;
+    h.incarnation = incarnation;
+    int raw = greet_as(h, to->port, &answer);
+    assert_int_equal(answer.verdict, verdict);
+    return raw;
+}
+
+/* A server that is started again is welcome at once.  If the process before comes back, both run:
+ * then the elder stays, and the other one has its place when that has ended. */
+static void test_two_of_one_id(void **state) {
+    (void)state;
+    struct end b = {.id = 2};
+    start(&b);
+    int elder = greet_twice(6, &b, 0), other = greet_twice(7, &b, 0), raw;
+    WAIT(is_closed(elder));
+    close(elder);
+    elder = greet_twice(6, &b, 0);
+    WAIT(is_closed(other));
+    close(other);
+    for (int i = 0; i < 3; i++) close(greet_twice(7, &b, 7));
+    assert_true(was_said("two processes run as that server"));
+    raw = greet_twice(6, &b, 0); /* once more, with another link */
+    WAIT(is_closed(elder));
+    close(elder);
+    close(greet_twice(7, &b, 7));
+    assert_int_equal(b.last_incarnation, 6);
+    unsigned gone = b.gone;
+    close(raw);
+    WAIT(b.gone > gone);
+    other = greet_twice(7, &b, 0);
+    elder = greet_twice(8, &b, 0); /* started again, and again */
+    raw = greet_twice(9, &b, 0);
+    close(other), close(elder), close(raw);
+    stop(&b);
+}
+
 static void test_peer_does_not_read(void **state) {
     (void)state;
     enum { PIECE = 100000, MOST = 32 << 20 };
@@ -1673,6 +1710,7 @@ int main(void) {
         LOOP(test_bad_frames),
         LOOP(test_damaged_length),
         LOOP(test_replaced),
+        LOOP(test_two_of_one_id),
         LOOP(test_peer_does_not_read),
         LOOP(test_flush_to_nobody),
         LOOP(test_moved_and_dropped),

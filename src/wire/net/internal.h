@@ -17,6 +17,7 @@ enum hello_verdict {
     HELLO_OWN_ID,       /* the dialer claims our id */
     HELLO_TOO_MANY,
     HELLO_OTHER_DIRECTORY, /* the member has another data directory than the one it came with */
+    HELLO_TWICE,           /* another process of that id runs as well, and was here first */
 };
 
 struct hello {
@@ -141,6 +142,9 @@ struct incoming {
     uint16_t version;  /* of the link, once it is known */
     uint64_t since_ms; /* when the connection was accepted; once known, when its hello was */
     uint64_t id, incarnation, bytes_in;
+    uint64_t heard_ms; /* when bytes were received last */
+    uint64_t replaced; /* the incarnation of which the link was replaced by this one; 0: none */
+    bool came_back;    /* that one had replaced this one's before: both run */
     struct bytes in;   /* the received part of a hello or of a frame ... */
     uint64_t frame_ms; /* ... and since when */
     struct bytes bulk; /* of a frame that comes in fragments: those received */

@@ -242,6 +242,7 @@ static void read_frames(struct incoming *incoming, const unsigned char *bytes, s
 static void receive_frames(struct incoming *incoming, const unsigned char *bytes, size_t size) {
     const struct links_config *config = &incoming->links->config;
     incoming->delivered = false;
+    incoming->heard_ms = uv_now(config->loop);
     read_frames(incoming, bytes, size);
     if (!incoming->delivered && !incoming->stream.closing && config->on_part)
         config->on_part(config->owner, incoming->id);
@@ -249,17 +250,24 @@ static void receive_frames(struct incoming *incoming, const unsigned char *bytes
 
 /* ---- Hellos ---- */
 
+static void take_place_of(struct incoming *incoming, const struct incoming *before) {
+    bool same = before->incarnation == incoming->incarnation;
+    incoming->replaced = same ? before->replaced : before->incarnation;
+    incoming->came_back = same ? before->came_back : before->replaced == incoming->incarnation;
+}
+
 static void welcome(struct incoming *incoming, const struct hello *hello, uint16_t version) {
     struct links *links = incoming->links;
     struct incoming *before = incoming_find(links, hello->from);
+    incoming->incarnation = hello->incarnation;
+    if (before) take_place_of(incoming, before);
     if (before) end_and_tell(before);
     if (incoming->stream.closing) return; /* the owner may have closed all links */
     unauthenticated_remove(links, incoming);
     incoming->known = true;
     incoming->id = hello->from;
     incoming->version = version;
-    incoming->incarnation = hello->incarnation;
-    incoming->since_ms = uv_now(links->config.loop);
+    incoming->since_ms = incoming->heard_ms = uv_now(links->config.loop);
     incoming->next = links->incoming;
     links->incoming = incoming;
     links->incoming_count++;

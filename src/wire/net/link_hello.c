@@ -58,12 +58,23 @@ uint16_t hello_answer(const struct links *links, uint16_t offered) {
     return offered < config->version_newest ? offered : config->version_newest;
 }
 
+/* A server that is started again takes the place of the process before, whose link may not have
+ * ended yet.  If that process comes back, both run: one has a copy of the other's data.  The elder
+ * stays, as long as it is heard. */
+static bool is_twice(const struct links *links, const struct hello *hello) {
+    enum { HEARD_MS = 10000 };
+    const struct incoming *here = incoming_find(links, hello->from);
+    return here && here->came_back && here->replaced == hello->incarnation &&
+           uv_now(links->config.loop) - here->heard_ms < HEARD_MS;
+}
+
 enum hello_verdict hello_judge(const struct links *links, const struct hello *hello) {
     if (hello->version < links->config.version_oldest) return HELLO_OTHER_VERSION;
     if (hello->ensemble && links->config.ensemble && hello->ensemble != links->config.ensemble)
         return HELLO_OTHER_ENSEMBLE;
     if (hello->to != links->config.id) return HELLO_OTHER_SERVER;
     if (hello->from == links->config.id) return HELLO_OWN_ID;
+    if (is_twice(links, hello)) return HELLO_TWICE;
     uint32_t directory =
         hello->version < DIRECTORY_SINCE ? 0 : (uint32_t)(hello->incarnation >> 32);
     if (links->config.is_expected &&
@@ -88,6 +99,10 @@ const char *hello_verdict_text(uint32_t verdict) {
         return "a member has come with another data directory than the one it became a member "
                "with, so what it had acknowledged may be lost; bring the directory back, or remove "
                "the member and add it again ('conclave ensemble remove', 'add')";
+    case HELLO_TWICE:
+        return "two processes run as that server, one with a copy of the other's data; the one "
+               "that "
+               "was there first is believed, so stop the other";
     case HELLO_TOO_MANY:
         return "the dialed server has too many links from other servers; stop those that are not "
                "members";
