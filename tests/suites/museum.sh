@@ -1,5 +1,5 @@
 # The museum: each exhibit's fault is found by its command with the sentence that is written there, and the program as it is
-# is found to be well by the same.  REGENERATE=1 writes the pictures and docs/MUSEUM.md anew.
+# is found to be well by the same.  The gate tries every other one.  REGENERATE=1 writes the pictures and docs/MUSEUM.md anew.
 
 if [ -n "${SANITIZED:-}" ]; then
     echo "ok the museum is open in the plain build only"
@@ -9,7 +9,11 @@ fi
 ulimit -c 0
 # shellcheck source=tests/mutants/build.bash
 . tests/mutants/build.bash # and what it exports, once for all
-names() { "$CONCLAVE" museum --json | jq -r '.[].name' | while read -r name; do ! is_wanted "$name" || echo "$name"; done; }
+all() { long || [ -n "$WANTED${REGENERATE:-}" ]; }
+names() {
+    "$CONCLAVE" museum --json | jq -r '.[].name' | while read -r name; do ! is_wanted "$name" || echo "$name"; done |
+        if all; then cat; else awk 'NR % 2'; fi
+}
 visit() { scripts/museum --quiet "$1" >"$WORK/why.$1" 2>&1 && touch "$WORK/seen.$1"; }
 export -f visit
 was_seen() { [ -f "$WORK/seen.$1" ] || { cat "$WORK/why.$1"; return 1; }; }
@@ -26,7 +30,7 @@ drawn() {
         xmllint --noout "$B/museum/$name" || return 1
         cmp "$B/museum/$name" "docs/museum/$name" || return 1
     done
-    diff <(cd docs/museum && ls ./*.svg) <(cd "$B/museum" && ls ./*.svg)
+    ! all || diff <(cd docs/museum && ls ./*.svg) <(cd "$B/museum" && ls ./*.svg)
 }
 
 rm -rf "$B/museum"
