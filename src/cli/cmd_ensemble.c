@@ -239,6 +239,19 @@ static void print_waiting(const struct ensemble_view *e) {
         printf("server %d has no vote until it has caught up with a leader: it may have lost "
                "entries\n",
                here);
+        if (!e->leader)
+            printf("where a majority is without, nobody can be elected; 'conclave recover "
+                   "--new-ensemble' makes an\nensemble of what one server has\n");
+    }
+}
+
+static void print_problems(const struct ensemble_view *e) {
+    const char *before = "\n";
+    for (int i = 0; i < e->count; i++) {
+        const struct ensemble_view_member *m = &e->member[i];
+        if (!*m->link_problem) continue;
+        printf("%sserver %d: %s\n", before, member_number(m->id), m->link_problem);
+        before = "";
     }
 }
 
@@ -266,6 +279,7 @@ static void print_status(const struct ensemble_view *e) {
     printf("\n  %-6s  %-*s  %-9s  %6s  %-4s  %s\n", "member", width, "address", "role", "weight",
            "link", "log");
     for (int i = 0; i < e->count; i++) print_member(e, &e->member[i], width);
+    print_problems(e);
 }
 
 static void print_answer(struct request *r) { print_json(json_loads(r->fetch.body, 0, NULL)); }
@@ -371,6 +385,9 @@ static void request_change(struct request *r, bool again) {
         return; /* a request without an answer is repeated */
     char *line = (char *)r->fetch.body;
     line[strcspn(line, "\n")] = 0;
+    const struct ensemble_view_member *m = ensemble_view_member(&r->status, r->id);
+    if (r->fetch.status == 409 && m && *m->link_problem)
+        usage_error("%s: %s", line, m->link_problem);
     if (r->fetch.status == 409) usage_error("%s", line);
     system_error("%s: %s", r->at, line);
 }
@@ -398,11 +415,12 @@ static _Noreturn void not_in_time(struct request *r, bool answered) {
     if (!r->status.leader) system_error("not done in %s: the ensemble has no leader", time);
     if (r->verb == VERB_ADD && m && !m->weight && !r->observer)
         system_error(
-            "not done in %s: server %d is a learner, and has not caught up; is it running at "
+            "not done in %s: server %d is a learner, and has not caught up%s%s; is it running at "
             "%s:%d, with --join?  It gets its vote when it has caught up.  If a quorum needs it, "
             "and it cannot be reached for a minute, the change is undone; 'conclave ensemble "
             "remove %d' undoes it now",
-            time, r->number, r->host, r->port, r->number);
+            time, r->number, *m->link_problem ? ": " : "", m->link_problem, r->host, r->port,
+            r->number);
     if (r->verb == VERB_TRANSFER)
         system_error("not done in %s: server %d may not respond, or has to catch up; the leader, "
                      "server %d, knows",

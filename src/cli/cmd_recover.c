@@ -30,8 +30,10 @@ static const char doc[] =
     "Reads every snapshot and every segment of the log in the data directory of a server that is "
     "not running, and shows which are good, where the others are damaged, and what is lost.  "
     "Nothing is changed without --cut, after which a member of an ensemble has no vote until it "
-    "has caught up with the leader.\v"
-    "When a majority of an ensemble's members is lost for good, nobody can be elected, and "
+    "has caught up with the leader; where a majority is without a vote, nobody can be elected.\v"
+    "When a majority of an ensemble's members is lost for good, or has lost the ends of their "
+    "logs, "
+    "nobody can be elected, and "
     "--new-ensemble makes the data of one server that is left an ensemble of one.  Choose the "
     "server with the longest log.  Whatever only the others had is lost, although clients may "
     "have been told that it was done; and entries that this server has, but of which it does not "
@@ -71,6 +73,7 @@ int cmd_recover(int argc, char **argv) {
     if (request.new_ensemble) {
         if (new_ensemble_make(&request.made) == 0) return EXIT_OK;
         fflush(stdout);
+        if (request.made.member_is_wrong) usage_error("--member: %s", request.made.message);
         system_error("%s", request.made.message);
     }
     switch (recover_run(recover)) {

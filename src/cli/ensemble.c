@@ -40,6 +40,7 @@ static void read_member(const json_t *object, struct ensemble_view_member *m) {
                                        .has_match_index = json_object_get(object, "match") != NULL,
                                        .match_index = number(object, "match")};
     text(object, "host", m->host, sizeof m->host);
+    text(object, "link_problem", m->link_problem, sizeof m->link_problem);
     text(object, "sending", m->sending, sizeof m->sending);
     m->vote_withheld = json_is_true(json_object_get(object, "vote_withheld"));
 }

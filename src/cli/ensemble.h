@@ -14,8 +14,9 @@ struct ensemble_view_member {
     int id, weight, port;
     char host[ENSEMBLE_HOST_MAX];
     bool linked;
-    bool is_learner;      /* it will have a vote when it has caught up */
-    bool has_match_index; /* only a leader knows those of others */
+    char link_problem[512]; /* empty: none that the server knows of */
+    bool is_learner;        /* it will have a vote when it has caught up */
+    bool has_match_index;   /* only a leader knows those of others */
     uint64_t match_index;
     char sending[16];
     bool vote_withheld; /* as a leader knows it */

@@ -39,6 +39,7 @@ def wiped_member(directory):
     said = "another data directory than the one it became a member with"
     for member in wiped, leader, other:
         eventually(lambda m=member: said in m.log(), f"server {member.number} says so")
+    eventually(lambda: said in command(leader, "status")[1], "so does the status")
     client.create("/after")
     leader.kill()
     eventually(lambda: other.follows()[1] is None, "it notices")
@@ -255,6 +256,7 @@ def copied_directory(directory):
     copy.spawn()
     said = "two processes run as that server"
     eventually(lambda: said in copy.log() and said in leader.log(), "both sides say so")
+    eventually(lambda: said in command(leader, "status")[1], "so does the status")
     without_election(ensemble, lambda: zk.create("/beside", sequence=True) and time.sleep(1), "the copy disturbs them",
                      [leader, member])
     member.kill()

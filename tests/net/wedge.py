@@ -154,6 +154,9 @@ def majority_lost(directory):
     last.send(signal.SIGTERM)  # what it has from a quorum of the others is durable here a little later
     assert last.end() == 0, last.log()
     files = sorted(os.listdir(last.directory))
+    for wrong in ("1", "2=127.0.0.1:1"):
+        code, _, err = recover("--data", last.directory, "--new-ensemble", "--accept-loss", "--member", wrong)
+        assert code == 2 and "--member: " in err, f"{code} {err}"
     code, out, err = recover("--data", last.directory, "--new-ensemble")
     assert code == 0 and "nothing was changed" in out and "lost: whatever" in out, f"{code} {out} {err}"
     assert sorted(os.listdir(last.directory)) == files

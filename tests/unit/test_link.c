@@ -1257,9 +1257,11 @@ static void test_down_and_up(void **state) {
              "its address\"\n",
              b.port);
     assert_string_equal(said, line); /* once */
+    assert_non_null(strstr(link_status(a.links, 2).problem, "connection refused"));
     assert_int_equal(a.down[LINK_SILENT] + a.down[LINK_REJECTED] + a.down[LINK_BROKEN], 0);
     start(&b);
     WAIT(a.up == 1 && b.accepted == 1);
+    assert_null(link_status(a.links, 2).problem);
     run_for(LINK_STEADY_MS + 50);
     memset(a.down, 0, sizeof a.down);
     unsigned ended = ticks;
@@ -1409,7 +1411,10 @@ static int greet_twice(uint64_t incarnation, const struct end *to, uint32_t verd
 static void test_two_of_one_id(void **state) {
     (void)state;
     struct end b = {.id = 2};
+    int32_t port;
+    int silent = listen_raw(&port, 8);
     start(&b);
+    assert_null(links_set(b.links, 1, "127.0.0.1", port));
     int elder = greet_twice(6, &b, 0), other = greet_twice(7, &b, 0), raw;
     WAIT(is_closed(elder));
     close(elder);
@@ -1418,6 +1423,7 @@ static void test_two_of_one_id(void **state) {
     close(other);
     for (int i = 0; i < 3; i++) close(greet_twice(7, &b, 7));
     assert_true(was_said("two processes run as that server"));
+    assert_non_null(strstr(link_status(b.links, 1).problem, "two processes run"));
     raw = greet_twice(6, &b, 0); /* once more, with another link */
     WAIT(is_closed(elder));
     close(elder);
@@ -1429,7 +1435,7 @@ static void test_two_of_one_id(void **state) {
     other = greet_twice(7, &b, 0);
     elder = greet_twice(8, &b, 0); /* started again, and again */
     raw = greet_twice(9, &b, 0);
-    close(other), close(elder), close(raw);
+    close(other), close(elder), close(raw), close(silent);
     stop(&b);
 }
 

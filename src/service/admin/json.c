@@ -347,6 +347,8 @@ static json_t *member_of(const struct server *s, const struct raft_member *membe
     json_object_set_new(object, "learning", json_boolean(learns));
     json_object_set_new(object, "linked",
                         json_boolean(self || ensemble_is_linked(s->ensemble, member->id)));
+    const char *problem = ensemble_link_problem(s->ensemble, member->id);
+    if (problem) set_text(object, "link_problem", problem);
     if (raft->role != RAFT_LEADER || !peer) return object;
     json_object_set_new(object, "vote_withheld", json_boolean(!self && peer->vote_withheld));
     set_number(object, "match", self ? raft->durable_index : peer->match_index);

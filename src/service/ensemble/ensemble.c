@@ -385,6 +385,10 @@ void ensemble_age_statistics(struct ensemble *e) {
 
 bool ensemble_is_linked(const struct ensemble *e, uint8_t id) { return e->peer[id].up; }
 
+const char *ensemble_link_problem(const struct ensemble *e, uint8_t id) {
+    return e->links ? link_status(e->links, id).problem : NULL;
+}
+
 static void read_list(const struct members *members, struct member_list *list) {
     struct raft_config config;
     char why[256];

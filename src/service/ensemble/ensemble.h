@@ -259,6 +259,8 @@ const struct ensemble_statistics *ensemble_statistics(const struct ensemble *ens
 void ensemble_reset_statistics(struct ensemble *ensemble);
 void ensemble_age_statistics(struct ensemble *ensemble); /* once per period of the summaries */
 bool ensemble_is_linked(const struct ensemble *ensemble, uint8_t id);
+/* Why there is no link to that server, or why its own was refused; NULL: neither is so. */
+const char *ensemble_link_problem(const struct ensemble *ensemble, uint8_t id);
 /* The configuration in force; and, while there is a change, the target. */
 void ensemble_members(const struct ensemble *ensemble, struct member_list *members);
 bool ensemble_target_members(const struct ensemble *ensemble, struct member_list *members);

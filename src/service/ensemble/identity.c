@@ -62,7 +62,8 @@ int identity_open(struct ensemble *e, bool log_has_config) {
             (uint64_t)member_number(e->raft.self));
     if (vote->ensemble_id && list.ensemble && vote->ensemble_id != list.ensemble)
         return refuse("the log and the snapshots are of different ensembles, so this server does "
-                      "not start; correct the data directories",
+                      "not start; correct the data directories, or repeat 'conclave recover "
+                      "--new-ensemble' if it was interrupted",
                       vote->ensemble_id, list.ensemble);
     /* A member has its vote before it has anything in its log.  Where a configuration is in the log
      * it may have voted, whether that configuration is known to be committed or not. */

@@ -54,11 +54,13 @@ static int choose_self(struct making *m, const struct member_list *before) {
     char why[256];
     struct member_list given = {0};
     if (m->of->member) {
+        m->of->member_is_wrong = true;
         if (!member_list_parse_short(&given, m->of->member, why, sizeof why) || given.count != 1)
             return fail(m, "'%s' is not N=HOST:PORT", m->of->member);
         if (m->vote.server_id && m->vote.server_id != (uint64_t)given.at[0].id)
             return fail(m, "the data is that of server %d, not of server %d",
                         member_number((int32_t)m->vote.server_id), member_number(given.at[0].id));
+        m->of->member_is_wrong = false;
         m->self = given.at[0];
     } else {
         const struct member *known = member_list_find(before, (int32_t)m->vote.server_id);

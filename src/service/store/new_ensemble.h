@@ -20,6 +20,7 @@ struct new_ensemble {
     bool accept_loss;                      /* otherwise nothing is changed */
     FILE *out;
     char message[NEW_ENSEMBLE_MESSAGE_MAX]; /* after -1 */
+    bool member_is_wrong;                   /* after -1, too: what was given as such */
 };
 
 /* 0, or -1 and a message. */

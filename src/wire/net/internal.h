@@ -86,6 +86,9 @@ struct peer {
     enum link_reason worst;                              /* result of the addresses tried */
     char address_text[INET6_ADDRSTRLEN];                 /* of the last one tried */
     const char *why;                                     /* the attempt failed; may be NULL */
+    const char *problem;                                 /* of the last attempt; NULL: none */
+    const char *refusal;                                 /* of its links to us; see refused_ms */
+    uint64_t refused_ms;                                 /* when the last one was refused */
     const char *logged;                                  /* last, and when */
     uint64_t logged_ms;
     uint16_t offer;    /* the version to dial with in this attempt; 0: the newest */

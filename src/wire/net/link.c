@@ -172,6 +172,8 @@ void links_redial(struct links *links) {
 
 /* ---- Status ---- */
 
+enum { REFUSAL_MS = 5000 }; /* one that is refused dials again before that */
+
 struct link_status link_status(const struct links *links, uint64_t id) {
     const struct peer *peer = peer_find(links, id);
     const struct incoming *incoming = incoming_find(links, id);
@@ -186,6 +188,8 @@ struct link_status link_status(const struct links *links, uint64_t id) {
     status.host = peer_host(peer);
     status.port = peer_port(peer);
     memcpy(status.address, peer->address_text, sizeof status.address);
+    bool was_refused = peer->refusal && now - peer->refused_ms < REFUSAL_MS;
+    status.problem = was_refused ? peer->refusal : peer_link(peer) ? NULL : peer->problem;
     if (!peer_link(peer)) return status;
     status.up = true;
     status.up_ms = now - peer->up_ms;

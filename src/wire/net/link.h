@@ -170,6 +170,7 @@ struct link_status {
     const char *host;             /* as it was set; NULL: not set */
     int32_t port;
     char address[INET6_ADDRSTRLEN]; /* of the last attempt; empty before one */
+    const char *problem; /* why there is no link to it, or why its own was refused; NULL: neither */
 };
 struct link_status link_status(const struct links *links, uint64_t id);
 

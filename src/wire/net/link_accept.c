@@ -294,6 +294,9 @@ static void judge(struct incoming *incoming) {
     if (verdict == HELLO_WELCOME) {
         welcome(incoming, &hello, answer.version);
     } else {
+        struct peer *peer = peer_find(links, hello.from);
+        if (peer) peer->refusal = hello_verdict_text(verdict);
+        if (peer) peer->refused_ms = uv_now(links->config.loop);
         warn(incoming, link_refused, hello_verdict_text(verdict));
         net_close_after(&incoming->stream); /* the answer leaves first */
     }

@@ -83,7 +83,7 @@ static const char *reason_of(const struct peer *peer) {
 /* A reason that does not change is logged again after a while only. */
 static void warn(struct peer *peer) {
     uint64_t now = uv_now(peer->links->config.loop);
-    const char *why = peer->elsewhere ? peer->missed : reason_of(peer);
+    const char *why = peer->problem;
     if (peer->logged && strcmp(peer->logged, why) == 0 && now - peer->logged_ms < LOG_AGAIN_MS)
         return;
     peer->logged = why;
@@ -147,6 +147,7 @@ static void dial_next(struct peer *peer) {
         begin(peer);
         return;
     }
+    peer->problem = peer->elsewhere ? peer->missed : reason_of(peer);
     char said[LINK_WORDS_MAX], reason[LINK_WORDS_MAX];
     logger_debug(link_words(peer->links, "an attempt to link to another server failed", said),
                  LOGGER_UINT("peer", link_number(peer->links, peer->id)),
@@ -200,7 +201,7 @@ static void keep_addresses(struct peer *peer, const struct addrinfo *found) {
 
 /* The addresses of the previous lookup may still be right. */
 static void not_found(struct peer *peer, int error) {
-    peer->why = uv_strerror(error);
+    peer->problem = peer->why = uv_strerror(error);
     warn(peer);
     if (!peer->addresses) peer->worst = LINK_SILENT;
 }
@@ -321,7 +322,7 @@ static void is_up(struct peer *peer, uint16_t version) {
     peer->state = PEER_UP;
     peer->up_ms = peer->acknowledged_ms = uv_now(links->config.loop);
     peer->bytes_out = peer->acknowledged = 0;
-    peer->logged = NULL;
+    peer->logged = peer->problem = NULL;
     char said[LINK_WORDS_MAX];
     logger_debug(link_words(links, "a link to another server is up", said),
                  LOGGER_UINT("peer", link_number(peer->links, peer->id)),
