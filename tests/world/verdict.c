@@ -45,6 +45,24 @@ void judge_removal(const struct machine *m, const char *name) {
                  found.count);
 }
 
+/* The id of the ensemble stays in the configuration once it is there, and stays the same. */
+static void judge_identity(const struct machine *m) {
+    const struct tree *tree = &m->server->tree;
+    struct zk_text text = tree_members_text(tree);
+    struct member_list list = {0};
+    char why[256];
+    if (text.size <= 0) return;
+    cv_assert(member_list_parse(&list, text.at, (size_t)text.size, why, sizeof why));
+    int64_t zxid = tree_members_zxid(tree);
+    if (list.ensemble && (!world->ensemble || zxid < world->ensemble_zxid))
+        world->ensemble_zxid = zxid;
+    if (!world->ensemble) world->ensemble = list.ensemble;
+    if (list.ensemble ? list.ensemble != world->ensemble
+                      : world->ensemble && zxid > world->ensemble_zxid)
+        violated("server %u has a configuration that %s the id of the ensemble", m->number,
+                 list.ensemble ? "changes" : "loses");
+}
+
 /* There is one leader in a term. */
 void judge_step(struct machine *m) {
     struct world *w = world;
@@ -57,6 +75,7 @@ void judge_step(struct machine *m) {
         m->leader = raft->leader;
         m->members = raft->config.hash;
         m->since = w->now;
+        judge_identity(m);
     }
     m->has_data |= raft->commit_index > 0;
     if (!acts_as_leader(m->server->ensemble)) return;

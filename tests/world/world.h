@@ -510,6 +510,8 @@ struct world {
     struct addition *addition;
     size_t additions, addition_room;
     uint64_t *entry_hash; /* of applied entries, by index */
+    uint64_t ensemble;    /* its id, and the first configuration that was seen with it */
+    int64_t ensemble_zxid;
     size_t entries, entry_room;
     uint64_t *tree_hash; /* by index, for some of them */
     size_t trees, tree_room;

@@ -388,7 +388,10 @@ void change_advance(struct ensemble *e) {
     struct change *change = &e->change;
     bool may = ensemble_leads(e) && e->applied_index == e->raft.commit_index &&
                e->raft.config_index <= e->applied_index && e->applied_term == e->raft.term;
-    if (may && !e->tree->target.used && !identity_is_complete(e)) record_ids(e);
+    /* A change that is in the log already has members without these ids for its target. */
+    bool requested =
+        change->requested_term == e->raft.term && change->requested_index > e->applied_index;
+    if (may && !requested && !e->tree->target.used && !identity_is_complete(e)) record_ids(e);
     if (!e->tree->target.used || !may) return;
     if (change->term != e->raft.term) {
         change->term = e->raft.term;

@@ -121,6 +121,8 @@ bool change_judge(struct ensemble *e, struct zk_in in, struct bytes *entry) {
     if ((!own && !(parts.rules & TREE_RECONFIG)) || !zk_read_reconfig_request(&asked, &request))
         return false;
     int32_t err = own ? judge_own(e, &request) : judge(e, &request);
+    if (!err) e->change.requested_index = e->raft.last_index + 1;
+    if (!err) e->change.requested_term = e->raft.term;
     if (own && !err) return false;
     if (own)
         logger_info("a change of the members that another server asks for is refused: they have "
@@ -130,8 +132,6 @@ bool change_judge(struct ensemble *e, struct zk_in in, struct bytes *entry) {
         zk_write_i32(&body, err);
     } else {
         zk_write_reconfig_request(&body, &request);
-        e->change.requested_index = e->raft.last_index + 1;
-        e->change.requested_term = e->raft.term;
     }
     parts.body = zk_in_of(body.at, body.used);
     entry->used = 0;

@@ -334,6 +334,14 @@ static bool may_record(const struct ensemble *e, const struct member_list *list)
     return true;
 }
 
+/* A leader that has joined may not know what all others do. */
+static uint64_t known_ensemble(const struct ensemble *e) {
+    uint64_t known = e->vote.ensemble_id;
+    for (uint32_t id = 1; id <= MEMBER_ID_MAX && !known; id++)
+        if (e->peer[id].linked) known = e->peer[id].ensemble;
+    return known;
+}
+
 static bool add_ids(struct ensemble *e, struct member_list *list) {
     bool added = false;
     for (unsigned i = 0; i < list->count; i++) {
@@ -345,7 +353,7 @@ static bool add_ids(struct ensemble *e, struct member_list *list) {
         member->directory = directory;
         added = true;
     }
-    if (!list->ensemble && e->vote.ensemble_id) list->ensemble = e->vote.ensemble_id;
+    if (!list->ensemble) added |= (list->ensemble = known_ensemble(e)) != 0;
     while (!list->ensemble &&
            getrandom(&list->ensemble, sizeof list->ensemble, 0) == sizeof list->ensemble)
         added = true;
