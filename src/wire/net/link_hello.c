@@ -101,8 +101,7 @@ const char *hello_verdict_text(uint32_t verdict) {
                "the member and add it again ('conclave ensemble remove', 'add')";
     case HELLO_TWICE:
         return "two processes run as that server, one with a copy of the other's data; the one "
-               "that "
-               "was there first is believed, so stop the other";
+               "that was there first is believed, so stop the other";
     case HELLO_TOO_MANY:
         return "the dialed server has too many links from other servers; stop those that are not "
                "members";
