@@ -589,7 +589,7 @@ PORTABLE_SOURCES := $(filter-out src/lab/sim/trace_json.c src/service/log/snapsh
                     src/algorithms/*.c src/algorithms/*/*.c src/raft/*.c src/recipe/*.c src/lab/*/*.c src/wire/zk/*.c src/service/tree/*.c \
                     src/service/log/*.c src/service/settings/*.c src/service/steps/*.c src/service/ensemble/codec*.c) $(addprefix src/peer/,awake.c codec.c channel.c durable.c group.c record.c record_read.c))) $(wildcard tests/cross/*.c)
 PORTABLE_OBJECTS := $(PORTABLE_SOURCES:%.c=$(B)/portable/%.o) $(B)/portable/roll.o $(B)/portable/portuguese.o
-NOT_PORTABLE := test_access test_checkpoint test_client test_client_hostile test_client_parts test_client_script test_clock test_cost test_data test_dynlib test_fence test_fence_order test_fence_view test_identity test_json_text test_link test_link_lanes test_logger test_memory test_outbox test_peer_api test_peer_ends test_peer_sim test_read_index test_recipes test_room test_session test_snapshot test_transfer
+NOT_PORTABLE := test_access test_change_spelling test_checkpoint test_client test_client_hostile test_client_parts test_client_script test_clock test_cost test_data test_dynlib test_fence test_fence_order test_fence_view test_identity test_json_text test_link test_link_lanes test_logger test_memory test_outbox test_peer_api test_peer_ends test_peer_sim test_read_index test_recipes test_room test_session test_snapshot test_transfer
 PORTABLE_TESTS := $(filter-out $(NOT_PORTABLE) $(LEFT_OUT),$(UNIT_SOURCES:tests/unit/%.c=%))
 PORTABLE_CFLAGS := $(LANGUAGE) $(WARNINGS) -Isrc -Iinclude -Itests/cross -I$(B)/include -pthread $(CFLAGS)
 

@@ -180,6 +180,7 @@ class Comparison:
         self.at_once(root, s.connect(leader))
         time.sleep(1.5)  # before that, a leader of Conclave does not know who lives
         self.arguments(anyone, root, leader)
+        self.spellings(root)
         self.absent(anyone, root, leader, follower)
         self.removed(leader, follower, other)
         s.stop()
@@ -229,6 +230,65 @@ class Comparison:
                 "three that are absent": {"joining": ",".join(line(n) for n in (4, 5, 6))},
             }.items():
                 self.ask(f"{what}, by {who}", client, **request)
+
+    def spellings(self, root):
+        """How a request may be written: blanks, signs, empty parts, names before the last dot.
+
+        Not asked, for on purpose Conclave takes less: addresses that nobody can use, with blanks in them, a port of 0
+        or no host; and numbers of servers below 0 and above 254.  It takes more where one port is for everything, and
+        where a weight joins."""
+        line, host = self.servers.line, self.servers.host
+        all_three = [line(n) for n in (1, 2, 3)]
+        self.ask("an observer to play with", root, joining=line(4, "observer"))
+        key, value = line(4, "observer").split("=")
+        bare = value.replace(":observer", "")
+        for joining in (f"  {key}={value}\n", f"{key} = {value}", f"{key}={value} , ", f",,{key}={value},", f"{key}=={value}",
+                        f"={key}={value}", f"{key}={value}=", f"{key}={value}=x", f"4={value}", f"a.b.4={value}",
+                        f"server4={value}", f"server.+4={value}", f"server.04={value}", f"server.4x={value}",
+                        f"server. 4={value}", f"server.={value}", f"server.99999999999999999999={value}",
+                        f"{line(4, 'observer')}\n{line(5, 'observer')}", f"{line(4, 'observer')},\n{line(5, 'observer')}",
+                        f"{key}={value.replace(':observer', ': Observer ')}", f"{key}={value.replace('observer', '')}",
+                        f"{key}={value.replace('observer', 'OBSERVER')}", f"{key}={value.replace(':observer', ': ')}",
+                        f"{key}={value};", f"{key}={value};;", f"{key}={value};1",
+                        f"{key}={value.replace(':26041', ':+26041')}",
+                        f"{key}={value.replace(':26041', ': 26041')}", f"{key}={value.replace(':26041', ':x')}",
+                        f"{key}={value.replace(':26041', ':70000')}", f"{key}={value.replace(':26041', ':-1')}",
+                        f"{key}={value.replace(':26041', ':99999999999')}", f"{key}={value}0000", f"{key}={value}:",
+                        f"{key}={value.replace(':observer', ':observer:1')}", f"{key}={value.rsplit(':', 1)[0]}",
+                        f"{key}={value.split(';')[0]};26042", f"{key}={value.split(';')[0]};", f"{key}=",
+                        f"{key}={value}|{value}", f"{key}={value},{key}={value}",
+                        f"{key}={value},server.5={value}", " ", ",", " , ,", "=", ";", ":"):
+            self.ask(f"'{joining.replace(host, 'HOST')}' joins", root, joining=joining)
+        self.ask("it leaves again", root, leaving="4,5")
+        for leaving in ("7 8", "7,8", "+7", " 7 , 8 ", "7,,8,", ",", " ", "07", "7;8", "7\n8", "7,x", "0x7", "--7", "+", "-",
+                        "9223372036854775807", "9223372036854775808", "-9223372036854775808", "-9223372036854775809"):
+            self.ask(f"'{leaving}' leaves", root, leaving=leaving)
+        self.ask("ports out of range leave as well", root, leaving="x", joining=f"{key}={bare}0000")
+        for what, members in {
+            "commas and blanks": " , ".join(all_three),
+            "newlines and blanks": " \n\n  ".join(all_three) + "\n",
+            "newlines of another kind": "\r\n".join(all_three),
+            "blanks around the equals signs": ",".join(all_three).replace("=", " = "),
+            "colons for equals signs": ",".join(all_three).replace("=", ":"),
+            "blanks for equals signs": ",".join(all_three).replace("=", " "),
+            "a comment": "# a comment\n! another\n" + "\n".join(all_three),
+            "a version": ",".join([*all_three, "version=5"]),
+            "another key": ",".join([*all_three, "dataDir=/tmp"]),
+            "a word": ",".join([*all_three, "nonsense"]),
+            "no number": ",".join([*all_three, f"server.x={bare}"]),
+            "an empty number": ",".join([*all_three, f"server.={bare}"]),
+            "a number with a sign": ",".join([*all_three, f"server.+4={value}"]),
+            "a name between": ",".join([*all_three, f"server.a.4={value}"]),
+            "no name": ",".join([*all_three, f"4={value}"]),
+            "nobody's address for clients": ",".join(one.split(";")[0] for one in all_three),
+            "no server string": ",".join([*all_three, "server.4="]),
+            "a port out of range": ",".join([*all_three, f"{key}={bare}0000"]),
+            "one twice": ",".join([*all_three, all_three[0]]),
+            "nothing but a blank": " ",
+            "nothing but a comma": ",",
+            "a list as it was": ",".join(all_three),
+        }.items():
+            self.ask(f"a list with {what}", root, members=members)
 
     def absent(self, anyone, root, leader, follower):
         line = self.servers.line

@@ -26,4 +26,13 @@ bool change_is_blocked(const struct ensemble *ensemble, struct plan *plan);
 /* Whether the target brings an address that links may not use; `why` has the reason. */
 bool change_has_unusable_address(const struct ensemble *ensemble, struct plan *plan);
 
+struct spelling { /* the texts of a request, written anew; all zero at first */
+    struct bytes joining, leaving, members;
+};
+
+/* Writes a client's request as the tree takes it.  Returns ZooKeeper's error where it cannot be
+ * read: BADARGUMENTS or MARSHALLINGERROR. */
+int32_t change_respell(struct zk_reconfig_request *request, struct spelling *text);
+void change_close_spelling(struct spelling *text);
+
 #endif

@@ -86,14 +86,16 @@ static bool is_before_end(const struct ensemble *e) {
 }
 
 /* The version that clients know becomes the zxid that the tree compares. */
-static int32_t judge(const struct ensemble *e, struct zk_reconfig_request *r) {
+static int32_t judge(const struct ensemble *e, struct zk_reconfig_request *r,
+                     struct spelling *text) {
     struct plan p = {0};
     if (is_before_end(e)) return ZK_RECONFIGINPROGRESS;
     if (r->config_id != -1 && !e->tree->target.used) {
         if (r->config_id != tree_members_version(e->tree)) return ZK_BADVERSION;
         r->config_id = tree_members_zxid(e->tree);
     }
-    int32_t err = judge_target(e, &p, r);
+    int32_t err = change_respell(r, text);
+    if (!err) err = judge_target(e, &p, r);
     bytes_close(&p.text);
     return err;
 }
@@ -114,13 +116,14 @@ static int32_t judge_own(const struct ensemble *e, const struct zk_reconfig_requ
 bool change_judge(struct ensemble *e, struct zk_in in, struct bytes *entry) {
     struct tree_entry parts;
     struct zk_reconfig_request request;
+    struct spelling text = {0};
     struct bytes body = {0};
     if (!tree_read_entry(&in, &parts) || parts.op != ZK_OP_RECONFIG) return false;
     bool own = parts.rules & TREE_INTERNAL;
     struct zk_in asked = parts.body;
     if ((!own && !(parts.rules & TREE_RECONFIG)) || !zk_read_reconfig_request(&asked, &request))
         return false;
-    int32_t err = own ? judge_own(e, &request) : judge(e, &request);
+    int32_t err = own ? judge_own(e, &request) : judge(e, &request, &text);
     if (!err) e->change.requested_index = e->raft.last_index + 1;
     if (!err) e->change.requested_term = e->raft.term;
     if (own && !err) return false;
@@ -137,6 +140,7 @@ bool change_judge(struct ensemble *e, struct zk_in in, struct bytes *entry) {
     entry->used = 0;
     tree_store_entry(bytes_extend(entry, tree_entry_size(&parts)), &parts);
     bytes_close(&body);
+    change_close_spelling(&text);
     return true;
 }
 
