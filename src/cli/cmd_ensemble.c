@@ -47,8 +47,7 @@ static const char doc[] =
     "committed by the members of that moment, so nothing is lost if servers fail meanwhile, and "
     "the next leader goes on.  A change is refused if some step of it needs members that do not "
     "respond: nobody could be elected any more, and nothing could undo it.  A change that is given "
-    "up "
-    "on its way is undone.  If a majority is lost for good, see 'conclave recover --help'.\n\n"
+    "up on its way is undone.  If a majority is lost for good, see 'conclave recover --help'.\n\n"
     "Examples:\n"
     "  conclave ensemble status\n"
     "  conclave ensemble add 4=10.0.0.4:2888 --data /var/lib/conclave\n"
@@ -414,13 +413,10 @@ static _Noreturn void not_in_time(struct request *r, bool answered) {
     if (!answered) no_answer(r);
     if (!r->status.leader) system_error("not done in %s: the ensemble has no leader", time);
     if (r->verb == VERB_ADD && m && !m->weight && !r->observer)
-        system_error(
-            "not done in %s: server %d is a learner, and has not caught up%s%s; is it running at "
-            "%s:%d, with --join?  It gets its vote when it has caught up.  If a quorum needs it, "
-            "and it cannot be reached for a minute, the change is undone; 'conclave ensemble "
-            "remove %d' undoes it now",
-            time, r->number, *m->link_problem ? ": " : "", m->link_problem, r->host, r->port,
-            r->number);
+        system_error("not done in %s: server %d has not caught up%s%s; it gets its vote when it "
+                     "has, and 'conclave ensemble remove %d' undoes the change",
+                     time, r->number, *m->link_problem ? ", as there is no link to it: " : "",
+                     m->link_problem, r->number);
     if (r->verb == VERB_TRANSFER)
         system_error("not done in %s: server %d may not respond, or has to catch up; the leader, "
                      "server %d, knows",

@@ -216,7 +216,7 @@ const char *server_state(const struct up_server *s, uint64_t now_ms) {
     if (s->kind->speaks) return *s->said ? s->said : "starting";
     if (!s->answered_ms) return s->continued ? "continued" : "starting";
     if (!server_answers(s, now_ms)) return "no answer";
-    return s->status.mode;
+    return s->status.removed ? "removed" : s->status.mode;
 }
 
 void server_await(struct up_server *s, struct pollfd *poll, nfds_t *count) {

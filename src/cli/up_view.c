@@ -52,7 +52,7 @@ static void print_row(char *to, size_t size, const struct up *up, const struct u
     int used = snprintf(to, size, "%-6d  %-5d  %-5s  %s", s->number, s->client_port,
                         s->process ? http : "-", server_state(s, now_ms));
     if (!server_answers(s, now_ms)) return;
-    int pad = 9 - (int)strlen(e->mode);
+    int pad = 9 - (int)strlen(server_state(s, now_ms));
     snprintf(to + used, size - (size_t)used, "%*s  %4" PRIu64 "  %9s  %9s  %7" PRIu64 "  %10s",
              pad > 0 ? pad : 0, "", e->term, grouped(committed, e->committed),
              grouped(applied, e->applied), e->clients, grouped(rate, (uint64_t)(s->rate + 0.5)));
@@ -80,6 +80,8 @@ static void describe(char *to, size_t size, const struct up *up, const struct up
         print_state(to, size, up, s, now_ms);
     else if (!server_answers(s, now_ms))
         snprintf(to, size, "%s", state);
+    else if (e->removed)
+        snprintf(to, size, "is no longer a member");
     else if (!e->leader)
         snprintf(to, size, "no leader");
     else if (e->leader == s->number)

@@ -714,6 +714,12 @@ def up(directory):
     again = Up(port, "--data", here)
     again.sees(r"server \d: leads in term \d+")
     assert connect(f"127.0.0.1:{port + 2}").get("/kept")
+    leader = again.leader()
+    removed = leader % 3 + 1
+    again.lines.clear()
+    subprocess.run([os.environ["CONCLAVE"], "ensemble", "remove", str(removed), "--data", f"{here}/server{leader}"],
+                   stdout=subprocess.DEVNULL, check=True)
+    again.sees(f"server {removed}: is no longer a member")
     taken = subprocess.run([os.environ["CONCLAVE"], "up", "--port", str(port)], text=True, stdin=subprocess.DEVNULL,
                            capture_output=True)
     assert taken.returncode == 3 and f"port {port} is in use" in taken.stderr, taken

@@ -774,6 +774,32 @@ static void test_hellos(void **state) {
     stop(&b);
 }
 
+/* Who does not know yet of which ensemble it is stays with the first that it hears of. */
+static void test_first_ensemble(void **state) {
+    (void)state;
+    struct end a = {.id = 1}, b = {.id = 2};
+    struct links_config config = config_of(&b);
+    struct raw_hello h;
+    config.ensemble = 0;
+    start(&a), start_as(&b, &config);
+    h = hello(1, 2), h.ensemble = 0, answered(h, &b, 0);
+    h = hello(1, 2), h.ensemble = 7, answered(h, &b, 0);
+    h = hello(3, 2), h.ensemble = 8, answered(h, &b, 2);
+    h = hello(3, 2), h.ensemble = 0, answered(h, &b, 0);
+    set(&b, &a); /* the dialer judges as well */
+    WAIT(b.down[LINK_REJECTED]);
+    links_set_ensemble(b.links, ENSEMBLE); /* it has become a member */
+    WAIT(b.up);
+    h = hello(1, 2), h.ensemble = 7, answered(h, &b, 2);
+    stop(&b);
+    b = (struct end){.id = 2};
+    start_as(&b, &config);
+    set(&b, &a);
+    WAIT(b.up);
+    h = hello(1, 2), h.ensemble = 7, answered(h, &b, 2);
+    stop(&a), stop(&b);
+}
+
 static void test_other_servers(void **state) {
     (void)state;
     struct end a = {.id = 1}, b = {.id = 2}, c = {.id = 3};
@@ -1007,6 +1033,7 @@ static void test_versions_do_not_meet(void **state) {
     assert_int_equal(times_said("until it answers peer=1 "), 1);
     assert_int_equal(times_said("until it answers peer=2 "), 1);
     assert_int_equal(times_said("a link was refused"), 1);
+    assert_int_equal(times_said("or is set up otherwise peer="), 1);
     assert_int_equal(times_said(no_version), 3);
     stop(&a), stop(&b);
 }
@@ -1703,6 +1730,7 @@ int main(void) {
         FILES(test_key_files),
         LOOP(test_hellos),
         LOOP(test_data_directories),
+        LOOP(test_first_ensemble),
         LOOP(test_other_servers),
         LOOP(test_impostors),
         LOOP(test_offers),

@@ -33,8 +33,10 @@ void hello_write(struct bytes *out, const struct hello *hello);
 bool hello_read(const unsigned char *bytes, struct hello *hello);
 /* The version to answer an offer with: the nearest one that this server has. */
 uint16_t hello_answer(const struct links *links, uint16_t offered);
-/* This server's verdict on a hello that it received. */
+/* This server's verdict on a hello that it received.  One that does not know its ensemble yet stays
+ * with the first that it hears of: it would carry the terms of one to the other. */
 enum hello_verdict hello_judge(const struct links *links, const struct hello *hello);
+void hello_welcomed(struct links *links, const struct hello *hello);
 const char *hello_verdict_text(uint32_t verdict);
 
 /* ---- Frames: a header, then the body ---- */
@@ -144,7 +146,8 @@ struct incoming {
     bool known;        /* authenticated: its hello was accepted */
     uint16_t version;  /* of the link, once it is known */
     uint64_t since_ms; /* when the connection was accepted; once known, when its hello was */
-    uint64_t id, incarnation, bytes_in;
+    uint64_t id;       /* that its hello says; 0: none came yet */
+    uint64_t incarnation, bytes_in;
     uint64_t heard_ms; /* when bytes were received last */
     uint64_t replaced; /* the incarnation of which the link was replaced by this one; 0: none */
     bool came_back;    /* that one had replaced this one's before: both run */
@@ -156,13 +159,13 @@ struct incoming {
     char address[INET6_ADDRSTRLEN];
 };
 
-/* Refusals that were logged: the same address and reason is not logged again for a while. */
+/* Refusals that were logged: the same end and reason is not logged again for a while. */
 enum { REFUSALS = 16 };
 
 struct refusal {
     char address[INET6_ADDRSTRLEN];
     const char *why; /* NULL: none yet */
-    uint64_t logged_ms;
+    uint64_t id, logged_ms;
 };
 
 struct listener {
@@ -187,6 +190,7 @@ void lanes_wake(struct links *links, uint64_t delay_ms);
 
 struct links {
     struct links_config config;
+    uint64_t first_ensemble; /* of which a server was welcome; 0: none */
     struct rng rng;
     struct peer *peers;
     struct incoming *incoming;                               /* known */

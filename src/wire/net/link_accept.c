@@ -83,15 +83,20 @@ static void warn(struct incoming *incoming, const char *message, const char *why
     if (newest->why && now - newest->logged_ms < 1000) return;
     for (struct refusal *r = newest; r < newest + REFUSALS && r->why; r++)
         if (now - r->logged_ms < LOG_AGAIN_MS && strcmp(r->why, why) == 0 &&
-            strcmp(r->address, incoming->address) == 0)
+            r->id == incoming->id && strcmp(r->address, incoming->address) == 0)
             return;
     memmove(newest + 1, newest, (REFUSALS - 1) * sizeof *newest);
-    *newest = (struct refusal){.why = why, .logged_ms = now};
+    *newest = (struct refusal){.why = why, .id = incoming->id, .logged_ms = now};
     memcpy(newest->address, incoming->address, sizeof newest->address);
     char said[LINK_WORDS_MAX], reason[LINK_WORDS_MAX];
-    logger_warning(link_words(incoming->links, message, said),
-                   LOGGER_STRING("address", incoming->address),
-                   LOGGER_STRING("reason", link_words(incoming->links, why, reason)));
+    const struct logger_field fields[] = {
+        LOGGER_UINT("peer", link_number(links, incoming->id)),
+        LOGGER_STRING("address", incoming->address),
+        LOGGER_STRING("reason", link_words(links, why, reason)),
+    };
+    unsigned from = incoming->id ? 0 : 1; /* there was no hello that says who it is */
+    logger_write(LOGGER_WARNING, link_words(links, message, said), fields + from,
+                 sizeof fields / sizeof fields[0] - from);
 }
 
 static void end_because(struct incoming *incoming, const char *why) {
@@ -264,8 +269,8 @@ static void welcome(struct incoming *incoming, const struct hello *hello, uint16
     if (before) end_and_tell(before);
     if (incoming->stream.closing) return; /* the owner may have closed all links */
     unauthenticated_remove(links, incoming);
+    hello_welcomed(links, hello);
     incoming->known = true;
-    incoming->id = hello->from;
     incoming->version = version;
     incoming->since_ms = incoming->heard_ms = uv_now(links->config.loop);
     incoming->next = links->incoming;
@@ -285,6 +290,7 @@ static void judge(struct incoming *incoming) {
                     "this is not a server of an ensemble; only those should reach this port");
         return;
     }
+    incoming->id = hello.from;
     enum hello_verdict verdict = hello_judge(links, &hello);
     bool room =
         links->incoming_count < links->config.incoming_max || incoming_find(links, hello.from);

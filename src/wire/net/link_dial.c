@@ -356,12 +356,14 @@ static void judge_answer(struct peer *peer) {
     if (verdict == HELLO_WELCOME) verdict = hello_judge(peer->links, &hello);
     if (verdict == HELLO_WELCOME && hello.version > offered(peer)) verdict = HELLO_OTHER_VERSION;
     if (verdict == HELLO_WELCOME && hello.from != peer->id) verdict = HELLO_OTHER_SERVER;
-    if (verdict == HELLO_WELCOME)
+    if (verdict == HELLO_WELCOME) {
+        hello_welcomed(peer->links, &hello);
         is_up(peer, hello.version);
-    else if (verdict == HELLO_OTHER_VERSION)
+    } else if (verdict == HELLO_OTHER_VERSION) {
         other_version(peer, hello.version);
-    else
+    } else {
         rejected(peer, hello_verdict_text(verdict));
+    }
 }
 
 static void bytes_received(struct net_stream *stream, const unsigned char *bytes, size_t size) {

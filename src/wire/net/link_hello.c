@@ -70,8 +70,8 @@ static bool is_twice(const struct links *links, const struct hello *hello) {
 
 enum hello_verdict hello_judge(const struct links *links, const struct hello *hello) {
     if (hello->version < links->config.version_oldest) return HELLO_OTHER_VERSION;
-    if (hello->ensemble && links->config.ensemble && hello->ensemble != links->config.ensemble)
-        return HELLO_OTHER_ENSEMBLE;
+    uint64_t own = links->config.ensemble ? links->config.ensemble : links->first_ensemble;
+    if (hello->ensemble && own && hello->ensemble != own) return HELLO_OTHER_ENSEMBLE;
     if (hello->to != links->config.id) return HELLO_OTHER_SERVER;
     if (hello->from == links->config.id) return HELLO_OWN_ID;
     if (is_twice(links, hello)) return HELLO_TWICE;
@@ -83,6 +83,10 @@ enum hello_verdict hello_judge(const struct links *links, const struct hello *he
     return HELLO_WELCOME;
 }
 
+void hello_welcomed(struct links *links, const struct hello *hello) {
+    if (!links->first_ensemble) links->first_ensemble = hello->ensemble;
+}
+
 const char *hello_verdict_text(uint32_t verdict) {
     switch (verdict) {
     case HELLO_WELCOME: return "the link was accepted";
@@ -90,7 +94,7 @@ const char *hello_verdict_text(uint32_t verdict) {
         return "the two servers have no version of the protocol in common; upgrade the older one";
     case HELLO_OTHER_ENSEMBLE:
         return "the two servers belong to different ensembles; correct the address of the one that "
-               "was dialed";
+               "was dialed, or restart the one without data that was asked by both";
     case HELLO_OTHER_SERVER:
         return "the server at the dialed address has another id; make the lists of members agree "
                "on ids and addresses";
