@@ -256,7 +256,9 @@ class Comparison:
                         f"{key}={value.replace(':26041', ':99999999999')}", f"{key}={value}0000", f"{key}={value}:",
                         f"{key}={value.replace(':observer', ':observer:1')}", f"{key}={value.rsplit(':', 1)[0]}",
                         f"{key}={value.split(';')[0]};26042", f"{key}={value.split(';')[0]};", f"{key}=",
-                        f"{key}={value}|{value}", f"{key}={value},{key}={value}",
+                        f"{key}={host}:x:26041;70000", f"{key}={host}:70000:26041;x", f"{key}=;",
+                        f"{key}={bare.split(';')[0]},server.x={bare}", f"{key}={bare.split(';')[0]},{key}={bare}",
+                        f"{key}={value.replace(';', chr(9) + ';')}", f"{key}={value}|{value}", f"{key}={value},{key}={value}",
                         f"{key}={value},server.5={value}", " ", ",", " , ,", "=", ";", ":"):
             self.ask(f"'{joining.replace(host, 'HOST')}' joins", root, joining=joining)
         self.ask("it leaves again", root, leaving="4,5")
@@ -273,6 +275,11 @@ class Comparison:
             "blanks for equals signs": ",".join(all_three).replace("=", " "),
             "a comment": "# a comment\n! another\n" + "\n".join(all_three),
             "a version": ",".join([*all_three, "version=5"]),
+            "a version that is none": ",".join([*all_three, "version=xyz"]),
+            "a version without a number": ",".join([*all_three, "version="]),
+            "a version and a blank": ",".join([*all_three, "version=5 "]),
+            "a version alone": "version=5",
+            "one voter and observers": ",".join([line(1), line(2, "observer"), line(3, "observer")]),
             "another key": ",".join([*all_three, "dataDir=/tmp"]),
             "a word": ",".join([*all_three, "nonsense"]),
             "no number": ",".join([*all_three, f"server.x={bare}"]),

@@ -48,6 +48,16 @@ static void joining(void **state) {
     expect(JOINING, "weight.4 = 2 ,server.5=h:1:2;3", "weight.4=2\nserver.5=h:1:2;3");
     expect(JOINING, " , ", "");
     refuse(JOINING, "weight.4=2\n3", ZK_BADARGUMENTS);
+    refuse(JOINING, "weight.4\nx=2", ZK_BADARGUMENTS);
+    refuse(JOINING, "server.4=h:1:2;\n3", ZK_BADARGUMENTS);
+    refuse(JOINING, "server.4=h:1:2;c\nd:3", ZK_BADARGUMENTS);
+    refuse(JOINING, "server.4=h:x:2;70000", ZK_MARSHALLINGERROR);
+    refuse(JOINING, "server.4=h:70000:2;x", ZK_BADARGUMENTS);
+    refuse(JOINING, "server.4=h:1:2,server.x=h:1:2;3", ZK_BADARGUMENTS);
+    refuse(JOINING, "server.4=h:1:2,server.4=h:1:2;3", ZK_BADARGUMENTS);
+    refuse(JOINING, "server.4=h:1:2;", ZK_BADARGUMENTS);
+    refuse(JOINING, "server.4=;", ZK_MARSHALLINGERROR);
+    expect(JOINING, "server.4=h:1:2:\tobserver\t;3", "server.4=h:1:2:observer;3");
     refuse(JOINING, "server.4=h:1:2;3\nserver.5=h:1:2;3", ZK_BADARGUMENTS);
     refuse(JOINING, "server.4=h\nj:1:2;3", ZK_BADARGUMENTS);
     refuse(JOINING, "server.4=[::1:1:2;3", ZK_BADARGUMENTS);
@@ -71,6 +81,10 @@ static void list(void **state) {
     expect(MEMBERS, "# one\r\n  server.1 = h:1:2\n!two\nserver.2:h:3:4,weight.1 2",
            "server.1=h:1:2\nserver.2=h:3:4\nweight.1=2");
     expect(MEMBERS, " \n,", "");
+    expect(MEMBERS, "version=-5f", "");
+    refuse(MEMBERS, "server.1=h:1:2,version=", ZK_MARSHALLINGERROR);
+    refuse(MEMBERS, "version=5 ", ZK_MARSHALLINGERROR);
+    refuse(MEMBERS, "version=fffffffffffffffff", ZK_MARSHALLINGERROR);
     refuse(MEMBERS, "server.1=h:1:2 ", ZK_BADARGUMENTS);
     refuse(MEMBERS, "server.=h:1:2", ZK_MARSHALLINGERROR);
     refuse(MEMBERS, "server.a.1=h:1:2", ZK_MARSHALLINGERROR);
@@ -84,6 +98,10 @@ static void long_ones(void **state) {
     for (int i = 0; i < ALL; i++) all[i] = "4=h:1:2;3,"[i % 10];
     all[ALL] = 0;
     refuse(JOINING, all, ZK_BADARGUMENTS);
+    for (int i = 0; i < ALL; i++) all[i] = "7,"[i % 2];
+    refuse(LEAVING, all, ZK_BADARGUMENTS);
+    for (int i = 0; i < ALL; i++) all[i] = "#\n"[i % 2];
+    refuse(MEMBERS, all, ZK_BADARGUMENTS);
     free(all);
     snprintf(host, sizeof host, "server.4=%0*d:1:2;3", HOST - 32, 0);
     refuse(JOINING, host, ZK_BADARGUMENTS);

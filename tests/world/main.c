@@ -121,6 +121,8 @@ static void run_all(nanos length) {
     world->over = true;
     if (!world_run(trees_agree, world->now + 15 * SECOND) && !*world->violation)
         violated("15 s after all users left servers still differ, or sessions still exist");
+    if (!world_run(nobody_is_helped, world->now + 75 * SECOND) && !*world->violation)
+        violated("75 s later some server still sends what a member lacks");
     trace_servers();
     if (!*world->violation) judge_trees();
     judge_histories();

@@ -274,10 +274,18 @@ bool trees_agree(void) {
         uint64_t applied = applied_index_of(m->server->ensemble);
         if (applied != raft->last_index || raft->durable_index != raft->last_index) return false;
         if (applied != applied_index_of(first->server->ensemble)) return false;
-        if (m->server->tree.sessions.count || helps_others(m->server->ensemble)) return false;
+        if (m->server->tree.sessions.count) return false;
         if (world_has(KIND_TTL) && !ttl_all_gone(&m->server->tree)) return false;
     }
     return true;
+}
+
+bool nobody_is_helped(void) {
+    for (unsigned i = 1; i <= world->servers; i++) {
+        const struct machine *m = &world->machine[i];
+        if (counts(m) && core_of(m) && helps_others(m->server->ensemble)) return false;
+    }
+    return trees_agree();
 }
 
 /* Shows why they do not agree. */

@@ -570,7 +570,8 @@ uint64_t applied_index_of(const struct ensemble *ensemble);
 /* Whether users know it: they learn who is a member at last. */
 bool may_serve(const struct machine *machine);
 /* At the end. */
-bool trees_agree(void); /* all have applied the same, and there is no session */
+bool trees_agree(void);      /* all have applied the same, and there is no session */
+bool nobody_is_helped(void); /* ... and nothing is sent to a member that lags, or is lost */
 void trace_servers(void);
 void judge_trees(void);
 void judge_histories(void);

@@ -12,7 +12,7 @@
 enum {
     BATCH = 256 << 10,    /* bytes of entries in one message */
     AGAIN_US = 2000000,   /* what was not answered for so long */
-    LET_GO_US = 10000000, /* without a link for so long */
+    LET_GO_US = 60000000, /* without a link for so long */
 };
 
 static struct catch_up *catch_up_of(struct ensemble *e) {
@@ -166,18 +166,9 @@ static void finish(struct catch_up *c, uint8_t id) {
     catch_up_close_snapshot(&c->snapshot[id]);
 }
 
-/* An open transfer holds a file and memory for entries (room_for_kept), which a member that is lost
- * or refused would take for as long as this server leads.  What goes on later begins with a
- * question. */
-static void let_go_without_link(struct ensemble *e, uint8_t id) {
-    struct catch_up *c = e->catch_up;
-    uint64_t last = c->log[id].progress_us;
-    if (last < c->snapshot[id].progress_us) last = c->snapshot[id].progress_us;
-    if (e->clock->monotonic_us - last > LET_GO_US) finish(c, id);
-}
-
 void catch_up_advance(struct ensemble *e) {
     const struct raft *raft = &e->raft;
+    uint64_t now = e->clock->monotonic_us;
     for (uint32_t i = 0; i < raft->config.count; i++) {
         uint8_t id = raft->config.at[i].id;
         bool wants = raft->role == RAFT_LEADER && id != raft->self && e->links &&
@@ -191,10 +182,14 @@ void catch_up_advance(struct ensemble *e) {
         }
         /* The member may have this much already, and still need more. */
         if (snapshot->open && snapshot->file.index <= raft->peer[i].match_index) finish(c, id);
-        if (!e->peer[id].up) {
-            let_go_without_link(e, id);
-            continue;
-        }
+        /* An open transfer holds a file and memory for entries (room_for_kept), which a member that
+         * is lost or refused would take for as long as this server leads.  After a link that comes
+         * back later it begins anew, with the newest snapshot. */
+        if (e->peer[id].up)
+            c->up_us[id] = now;
+        else if (now - c->up_us[id] > LET_GO_US)
+            finish(c, id);
+        if (!e->peer[id].up) continue;
         if (c->log[id].impossible)
             catch_up_send_snapshot(e, id, snapshot);
         else

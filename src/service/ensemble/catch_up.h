@@ -57,6 +57,7 @@ struct verify_job { /* a thread decodes a snapshot */
 struct catch_up {
     struct from_log log[MEMBER_ID_MAX + 1];
     struct from_snapshot snapshot[MEMBER_ID_MAX + 1];
+    uint64_t up_us[MEMBER_ID_MAX + 1]; /* when the link to it was up last */
     struct verify_job *verify;
     uint64_t verified_index, verified_term; /* the newest snapshot that was read as a whole */
 };

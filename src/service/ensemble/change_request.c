@@ -29,17 +29,6 @@ static bool lacks_quorum(const struct ensemble *e, struct plan *p) {
 
 /* ---- Of clients ---- */
 
-/* A server's string has three ports, as ZooKeeper wants it; a line may be about something else. */
-static bool lacks_client_port(struct zk_text joining) {
-    struct member_list list = {0};
-    char why[SETTINGS_ERROR_MAX];
-    if (joining.size > 0)
-        member_list_parse(&list, joining.at, (size_t)joining.size, why, sizeof why);
-    for (unsigned i = 0; i < list.count; i++)
-        if (!list.at[i].client.port) return true;
-    return false;
-}
-
 static unsigned count_voters(const struct raft_config *config) {
     unsigned count = 0;
     for (uint32_t i = 0; i < config->count; i++) count += config->at[i].weight != 0;
@@ -61,11 +50,10 @@ static int32_t judge_target(const struct ensemble *e, struct plan *p,
     int32_t err = tree_plan_members(members_in_log(e), r, &p->text, p->why, sizeof p->why);
     if (err == ZK_NEWCONFIGNOQUORUM && e->settings->standalone) err = ZK_BADARGUMENTS;
     if (err) return err;
-    if (lacks_client_port(r->joining)) return ZK_BADARGUMENTS;
     members_read(p->text.at, p->text.used, &p->target_config, &p->target, p->why, sizeof p->why);
     read_members(p, members_in_log(e));
     if (e->settings->standalone && count_voters(&p->target_config) < VOTERS_MIN)
-        return ZK_BADARGUMENTS;
+        return r->members.size > 0 && p->target.count > 1 ? ZK_MARSHALLINGERROR : ZK_BADARGUMENTS;
     if (change_has_unusable_address(e, p)) return ZK_BADARGUMENTS;
     p->needs_newcomers = true;
     return lacks_quorum(e, p) ? ZK_NEWCONFIGNOQUORUM : ZK_OK;

@@ -4,18 +4,19 @@
  * and empty parts do not matter to it in one place and do in another; and a number that cannot be
  * read is an error of its own (MARSHALLINGERROR).  The leader writes a request anew before it goes
  * into the log, so that every server reads the same, whatever version it is of. */
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <strings.h>
 
 #include "service/ensemble/change.h"
 
-enum { LINE_MAX_SIZE = 2 * SETTINGS_HOST_MAX };
+enum { PART_SIZE_MAX = 2 * SETTINGS_HOST_MAX };
 
 /* ---- Texts ---- */
 
 __attribute__((format(printf, 2, 3))) static void put(struct bytes *to, const char *format, ...) {
-    char text[2 * LINE_MAX_SIZE + 64];
+    char text[2 * PART_SIZE_MAX + 64];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
@@ -85,7 +86,7 @@ static bool has_prefix(struct zk_text text, const char *prefix) {
 static bool is_plain(struct zk_text text) {
     for (int32_t i = 0; i < text.size; i++)
         if ((unsigned char)text.at[i] < ' ') return false;
-    return text.size <= LINE_MAX_SIZE;
+    return text.size <= PART_SIZE_MAX;
 }
 
 /* Digits, perhaps with a sign. */
@@ -128,7 +129,7 @@ static int32_t write_address(struct zk_text value, struct bytes *to) {
     struct zk_text part[PARTS];
     int64_t peer, election;
     unsigned count = split_at_colons(value, part, PARTS);
-    if (count != ROLE && count != PARTS) return ZK_BADARGUMENTS;
+    if ((count != ROLE && count != PARTS) || !is_plain(part[HOST])) return ZK_BADARGUMENTS;
     int32_t err = read_port(part[PEER], &peer);
     if (!err) err = read_port(part[ELECTION], &election);
     if (err) return err;
@@ -147,7 +148,7 @@ static int32_t write_client(struct zk_text value, struct bytes *to) {
     struct zk_text part[PARTS];
     int64_t port;
     unsigned count = split_at_colons(value, part, PARTS);
-    if (!count || count > PARTS) return ZK_BADARGUMENTS;
+    if (!count || count > PARTS || !is_plain(part[0])) return ZK_BADARGUMENTS;
     int32_t err = read_port(part[count - 1], &port);
     if (err) return err;
     put(to, ";");
@@ -156,17 +157,23 @@ static int32_t write_client(struct zk_text value, struct bytes *to) {
     return ZK_OK;
 }
 
+/* The client's part is judged first. */
 static int32_t write_server(struct zk_text number_text, struct zk_text value, struct bytes *to) {
     enum { SERVER, CLIENT, PARTS };
     struct zk_text part[PARTS];
+    struct bytes client = {0};
     int64_t number;
     if (!read_number(number_text, &number)) return ZK_MARSHALLINGERROR;
-    if (number < 0 || number > MEMBER_NUMBER_MAX || !is_plain(value)) return ZK_BADARGUMENTS;
+    if (number < 0 || number > MEMBER_NUMBER_MAX) return ZK_BADARGUMENTS;
     unsigned count = split(value, ";", part, PARTS);
+    if (!count && value.size) return ZK_MARSHALLINGERROR;
     if (!count || count > PARTS) return ZK_BADARGUMENTS;
+    int32_t err = count == PARTS ? write_client(part[CLIENT], &client) : ZK_OK;
     put(to, "%sserver.%d=", to->used ? "\n" : "", (int)number);
-    int32_t err = write_address(part[SERVER], to);
-    return !err && count == PARTS ? write_client(part[CLIENT], to) : err;
+    if (!err) err = write_address(part[SERVER], to);
+    bytes_add(to, client.at, client.used);
+    bytes_close(&client);
+    return err;
 }
 
 /* ---- What is asked for ---- */
@@ -178,7 +185,8 @@ static int32_t write_line(struct zk_text key, struct zk_text value, struct bytes
     return ZK_OK;
 }
 
-/* Weights may join, as ZooKeeper does not have it. */
+/* A server that joins has an address for clients.  Weights may join, as ZooKeeper does not have
+ * it. */
 static int32_t write_joining(struct zk_text joining, struct bytes *to) {
     struct zk_text one, key, value, more;
     int32_t err = ZK_OK;
@@ -188,8 +196,14 @@ static int32_t write_joining(struct zk_text joining, struct bytes *to) {
             return ZK_BADARGUMENTS;
         const char *dot = memrchr(key.at, '.', (size_t)key.size);
         struct zk_text number = dot ? text_between(dot + 1, key.at + key.size) : key;
-        err = has_prefix(key, "weight.") ? write_line(key, value, to)
-                                         : write_server(number, value, to);
+        size_t before = to->used;
+        if (has_prefix(key, "weight.")) {
+            err = write_line(key, value, to);
+            continue;
+        }
+        err = write_server(number, value, to);
+        bool has_client = !err && memchr(to->at + before, ';', to->used - before);
+        if (!err && !has_client) err = ZK_BADARGUMENTS;
     }
     return err;
 }
@@ -206,8 +220,17 @@ static int32_t write_leaving(struct zk_text leaving, struct bytes *to) {
     return ZK_OK;
 }
 
-/* A list is read as a file of Java's properties: a key ends at a blank, a colon or an equals sign,
- * and blanks at the end of a line count. */
+/* A hexadecimal number, which says nothing here. */
+static bool is_version(struct zk_text text) {
+    int32_t digits = 0;
+    if (text.size && (*text.at == '-' || *text.at == '+'))
+        text = text_between(text.at + 1, text.at + text.size);
+    while (digits < text.size && isxdigit((unsigned char)text.at[digits])) digits++;
+    return digits == text.size && digits > 0 && digits <= 16;
+}
+
+/* A list is read as a file of Java's properties, except that a backslash means nothing: a key ends
+ * at a blank, a colon or an equals sign, and blanks at the end of a line count. */
 static int32_t write_list(struct zk_text list, struct bytes *to) {
     static const char server[] = "server.";
     struct zk_text line, key;
@@ -220,10 +243,14 @@ static int32_t write_list(struct zk_text list, struct bytes *to) {
         value = without_indent(text_between(key.at + key.size, line.at + line.size));
         if (value.size && (*value.at == '=' || *value.at == ':'))
             value = without_indent(text_between(value.at + 1, value.at + value.size));
-        err =
-            has_prefix(key, server)
-                ? write_server(text_between(key.at + strlen(server), key.at + key.size), value, to)
-                : write_line(key, value, to);
+        if (has_prefix(key, server)) {
+            struct zk_text number = text_between(key.at + strlen(server), key.at + key.size);
+            err = write_server(number, value, to);
+        } else if (is_word(key, "version")) {
+            err = is_version(value) ? ZK_OK : ZK_MARSHALLINGERROR;
+        } else {
+            err = write_line(key, value, to);
+        }
     }
     return err;
 }

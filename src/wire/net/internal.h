@@ -33,10 +33,9 @@ void hello_write(struct bytes *out, const struct hello *hello);
 bool hello_read(const unsigned char *bytes, struct hello *hello);
 /* The version to answer an offer with: the nearest one that this server has. */
 uint16_t hello_answer(const struct links *links, uint16_t offered);
-/* This server's verdict on a hello that it received.  One that does not know its ensemble yet stays
- * with the first that it hears of: it would carry the terms of one to the other. */
+/* This server's verdict on a hello that it received.  One that does not know its ensemble yet is
+ * linked to one at a time: it would carry the terms of one to the other. */
 enum hello_verdict hello_judge(const struct links *links, const struct hello *hello);
-void hello_welcomed(struct links *links, const struct hello *hello);
 const char *hello_verdict_text(uint32_t verdict);
 
 /* ---- Frames: a header, then the body ---- */
@@ -113,6 +112,7 @@ struct outgoing {
     struct links *links;
     struct peer *peer; /* NULL: abandoned, its stream is closing */
     uint16_t version;  /* of the link, once it is up */
+    uint64_t ensemble; /* of the other end; 0: it does not know it */
     bool ended;        /* of a previous link: on_down is about to be called */
     unsigned char answer[HELLO_SIZE];
     size_t answered;
@@ -146,7 +146,8 @@ struct incoming {
     bool known;        /* authenticated: its hello was accepted */
     uint16_t version;  /* of the link, once it is known */
     uint64_t since_ms; /* when the connection was accepted; once known, when its hello was */
-    uint64_t id;       /* that its hello says; 0: none came yet */
+    uint64_t id;       /* 0: that of no peer, as far as is known */
+    uint64_t ensemble; /* 0: it does not know it */
     uint64_t incarnation, bytes_in;
     uint64_t heard_ms; /* when bytes were received last */
     uint64_t replaced; /* the incarnation of which the link was replaced by this one; 0: none */
@@ -190,7 +191,6 @@ void lanes_wake(struct links *links, uint64_t delay_ms);
 
 struct links {
     struct links_config config;
-    uint64_t first_ensemble; /* of which a server was welcome; 0: none */
     struct rng rng;
     struct peer *peers;
     struct incoming *incoming;                               /* known */

@@ -94,7 +94,7 @@ static void warn(struct incoming *incoming, const char *message, const char *why
         LOGGER_STRING("address", incoming->address),
         LOGGER_STRING("reason", link_words(links, why, reason)),
     };
-    unsigned from = incoming->id ? 0 : 1; /* there was no hello that says who it is */
+    unsigned from = incoming->id ? 0 : 1; /* whoever it says that it is */
     logger_write(LOGGER_WARNING, link_words(links, message, said), fields + from,
                  sizeof fields / sizeof fields[0] - from);
 }
@@ -269,8 +269,9 @@ static void welcome(struct incoming *incoming, const struct hello *hello, uint16
     if (before) end_and_tell(before);
     if (incoming->stream.closing) return; /* the owner may have closed all links */
     unauthenticated_remove(links, incoming);
-    hello_welcomed(links, hello);
     incoming->known = true;
+    incoming->id = hello->from;
+    incoming->ensemble = hello->ensemble;
     incoming->version = version;
     incoming->since_ms = incoming->heard_ms = uv_now(links->config.loop);
     incoming->next = links->incoming;
@@ -290,7 +291,7 @@ static void judge(struct incoming *incoming) {
                     "this is not a server of an ensemble; only those should reach this port");
         return;
     }
-    incoming->id = hello.from;
+    if (peer_find(links, hello.from)) incoming->id = hello.from;
     enum hello_verdict verdict = hello_judge(links, &hello);
     bool room =
         links->incoming_count < links->config.incoming_max || incoming_find(links, hello.from);

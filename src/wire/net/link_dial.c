@@ -357,7 +357,7 @@ static void judge_answer(struct peer *peer) {
     if (verdict == HELLO_WELCOME && hello.version > offered(peer)) verdict = HELLO_OTHER_VERSION;
     if (verdict == HELLO_WELCOME && hello.from != peer->id) verdict = HELLO_OTHER_SERVER;
     if (verdict == HELLO_WELCOME) {
-        hello_welcomed(peer->links, &hello);
+        peer->outgoing->ensemble = hello.ensemble;
         is_up(peer, hello.version);
     } else if (verdict == HELLO_OTHER_VERSION) {
         other_version(peer, hello.version);

@@ -68,9 +68,18 @@ static bool is_twice(const struct links *links, const struct hello *hello) {
            uv_now(links->config.loop) - here->heard_ms < HEARD_MS;
 }
 
+/* That of the servers on the other ends of links; 0: none of them knows it. */
+static uint64_t ensemble_of_links(const struct links *links) {
+    for (const struct incoming *i = links->incoming; i; i = i->next)
+        if (i->ensemble) return i->ensemble;
+    for (const struct peer *peer = links->peers; peer; peer = peer->next)
+        if (peer_link(peer) && peer_link(peer)->ensemble) return peer_link(peer)->ensemble;
+    return 0;
+}
+
 enum hello_verdict hello_judge(const struct links *links, const struct hello *hello) {
     if (hello->version < links->config.version_oldest) return HELLO_OTHER_VERSION;
-    uint64_t own = links->config.ensemble ? links->config.ensemble : links->first_ensemble;
+    uint64_t own = links->config.ensemble ? links->config.ensemble : ensemble_of_links(links);
     if (hello->ensemble && own && hello->ensemble != own) return HELLO_OTHER_ENSEMBLE;
     if (hello->to != links->config.id) return HELLO_OTHER_SERVER;
     if (hello->from == links->config.id) return HELLO_OWN_ID;
@@ -83,10 +92,6 @@ enum hello_verdict hello_judge(const struct links *links, const struct hello *he
     return HELLO_WELCOME;
 }
 
-void hello_welcomed(struct links *links, const struct hello *hello) {
-    if (!links->first_ensemble) links->first_ensemble = hello->ensemble;
-}
-
 const char *hello_verdict_text(uint32_t verdict) {
     switch (verdict) {
     case HELLO_WELCOME: return "the link was accepted";
@@ -94,7 +99,7 @@ const char *hello_verdict_text(uint32_t verdict) {
         return "the two servers have no version of the protocol in common; upgrade the older one";
     case HELLO_OTHER_ENSEMBLE:
         return "the two servers belong to different ensembles; correct the address of the one that "
-               "was dialed, or restart the one without data that was asked by both";
+               "was dialed";
     case HELLO_OTHER_SERVER:
         return "the server at the dialed address has another id; make the lists of members agree "
                "on ids and addresses";
