@@ -35,7 +35,8 @@ static const char doc[] =
     "  add        add a server that was started with --join: it gets the log and\n"
     "             then a vote (with :observer, no vote); or give a member another\n"
     "             address or role.  One that is not running gets its vote at once,\n"
-    "             if the others are a quorum without it\n"
+    "             if the others are a quorum without it.  One that refuses the link,\n"
+    "             such as a server of another ensemble, is not added\n"
     "  remove     remove a server, whether it runs or not\n"
     "  weight     set the weight of a member's vote (1).  A quorum is more than\n"
     "             half of all weight; a member of weight 0 is an observer\n"
@@ -340,6 +341,10 @@ static void take_argument(struct request *r) {
     }
 }
 
+static bool is_where_requested(const struct request *r, const struct ensemble_view_member *m) {
+    return m && m->port == r->port && strcmp(m->host, r->host) == 0;
+}
+
 /* Whether the members are as requested, though perhaps not committed yet. */
 static bool is_as_requested(const struct request *r) {
     const struct ensemble_view *e = &r->status;
@@ -347,7 +352,14 @@ static bool is_as_requested(const struct request *r) {
     if (r->verb == VERB_TRANSFER) return e->leader == r->id;
     if (r->verb == VERB_REMOVE) return !m || (e->server == r->id && e->removed);
     if (r->verb == VERB_WEIGHT) return m && m->weight == r->weight;
-    return m && r->observer == !m->weight && m->port == r->port && strcmp(m->host, r->host) == 0;
+    return is_where_requested(r, m) && r->observer == !m->weight;
+}
+
+/* Whether the server is still to get its vote: what was given up is a change that somebody asked
+ * for meanwhile. */
+static bool is_going_on(const struct request *r) {
+    const struct ensemble_view_member *m = ensemble_view_member(&r->status, r->id);
+    return r->verb == VERB_ADD && r->status.changing && is_where_requested(r, m) && m->is_learner;
 }
 
 static void check_request(const struct request *r) {
@@ -404,6 +416,9 @@ static void print_done(struct request *r, uint64_t took_ms) {
     default: printf("server %d leads in term %" PRIu64, r->number, r->status.term);
     }
     printf(" (%s)\n", time);
+    const struct ensemble_view_member *m = ensemble_view_member(&r->status, r->id);
+    if (r->verb == VERB_ADD && m && !m->linked && *m->link_problem)
+        printf("there is no link to it yet: %s\n", m->link_problem);
 }
 
 static _Noreturn void not_in_time(struct request *r, bool answered) {
@@ -426,7 +441,7 @@ static _Noreturn void not_in_time(struct request *r, bool answered) {
 
 /* The server answers at once that it has proposed a change; then its status is polled.  A proposal
  * may be lost with a server that crashes, so the request is repeated; but not when the new member
- * was there and is gone: somebody else has removed it. */
+ * was there and is gone: somebody else has removed or moved it. */
 static void change(struct request *r) {
     enum { POLL_MS_MIN = 2, POLL_MS_MAX = 50, REPEAT_MS = 1000 };
     uint64_t begun = fetch_now_ms(), requested = begun, pause = POLL_MS_MIN;
@@ -440,11 +455,16 @@ static void change(struct request *r) {
         bool settled = r->verb == VERB_TRANSFER || !r->status.changing;
         if (answered && settled && is_as_requested(r) && (r->status.leader || r->status.removed))
             break;
-        if (answered && r->status.changes_refused > refused && r->verb != VERB_TRANSFER)
-            usage_error("%s", r->status.refusal);
-        bool here = r->verb == VERB_ADD && ensemble_view_member(&r->status, r->id);
+        if (answered && r->status.changes_refused > refused && r->verb != VERB_TRANSFER) {
+            if (!is_going_on(r)) usage_error("%s", r->status.refusal);
+            refused = r->status.changes_refused;
+        }
+        const struct ensemble_view_member *m = ensemble_view_member(&r->status, r->id);
+        bool here = r->verb == VERB_ADD && is_where_requested(r, m);
         if (answered && settled && r->status.leader && joins && !here)
-            usage_error("server %d was removed again meanwhile", r->number);
+            usage_error(m ? "server %d was given another address meanwhile"
+                          : "server %d was removed again meanwhile",
+                        r->number);
         joins |= answered && here;
         if (now - begun > r->timeout_ms) not_in_time(r, answered);
         if (answered && settled && r->status.leader && now - requested > REPEAT_MS) {

@@ -9,7 +9,7 @@ import time
 from kazoo import exceptions as error
 
 from ensemble import TIMEOUT_S, Ensemble, Member, connect, eventually, main, raises, without_election
-from members import (command, config, done, join, joiner, knows_all, same_config_everywhere, started, status,
+from members import (BIG, command, config, done, join, joiner, knows_all, same_config_everywhere, started, status,
                      transferred)
 from strangers import frame, hello
 
@@ -159,6 +159,27 @@ def found_beside_data(directory):
     eventually(lambda: "server 3 has: this one has lost its own" in command(wiped[0], "status")[1], "it says so")
     time.sleep(2)  # several election timeouts
     assert [member.follows()[1] for member in wiped] == [None, None], "a second ensemble was founded"
+    ensemble.stop()
+
+
+def founding_after_another(directory):
+    """Three of four have lost their data, and are to found an ensemble without the fourth.  Where they have heard of it
+    they do not, because it has data; when it has ended it does not matter any more."""
+    ensemble = started(directory, count=4)
+    recorded(ensemble, 1, 2, 3, 4)
+    *wiped, fourth = ensemble.members
+    for member in wiped:
+        member.kill()
+        shutil.rmtree(member.directory)
+        member.ensemble = member.ensemble.rsplit(",", 1)[0]
+    for member in wiped[:2]:
+        member.spawn()
+        eventually(lambda m=member: "server 4 has: this one has lost its own" in command(m, "status")[1], "it says so")
+    wiped[2].spawn()
+    time.sleep(2)  # several election timeouts
+    assert [member.follows()[1] for member in wiped] == [None] * 3, "another ensemble was founded beside it"
+    fourth.kill()
+    ensemble.leader(wiped)
     ensemble.stop()
 
 
@@ -353,6 +374,8 @@ def new_leader_brings_another(directory):
     ensemble.members.append(fifth)
     eventually(lambda: {m["id"]: m["weight"] for m in status(fifth)["members"]}.get(5) == 1, "5 has a vote")
     ensemble.leader()
+    for member in fourth, fifth:
+        assert "no longer a member" not in member.log(), "a configuration from before it was added is taken for news"
     ensemble.stop()
 
 
@@ -379,6 +402,30 @@ def comes_back_among_others(directory):
     fifth.kill()
     ensemble.leader([third, fourth])
     ensemble.client(third).create("/together")
+    ensemble.stop()
+
+
+def added_again_meanwhile(directory):
+    """A member that is down is removed, and added again: when it catches up it passes the configuration without it.  An
+    observer that catches up has no vote."""
+    ensemble = started(directory)
+    leader, (_, away) = ensemble.roles()
+    away.kill()
+    done(leader, "remove", str(away.number))
+    zk = ensemble.client(leader)
+    for number in range(4):  # more than comes in one message
+        zk.create(f"/meanwhile-{number}", bytes(BIG))
+    said = done(leader, "add", f"{away.number}={away.peer}")
+    assert "there is no link to it yet: connection refused" in said, said
+    zk.create("/later")
+    away.start()
+    eventually(lambda: connect(away.address).exists("/later"), "it catches up")
+    assert "no longer a member" not in away.log(), away.log()
+    observer = joiner(ensemble, directory, 4).start()
+    done(leader, "add", f"4={observer.peer}:observer")
+    eventually(lambda: "this server has caught up with the leader" in observer.log(), "it catches up")
+    assert "votes again" not in observer.log(), observer.log()
+    observer.kill()
     ensemble.stop()
 
 
@@ -481,6 +528,8 @@ def stranger(directory):
 
 
 if __name__ == "__main__":
-    main([wiped_member, mixed_up_data, founding, log_lost, found_beside_data, former_directory, older_copy,
+    main([wiped_member, mixed_up_data, founding, log_lost, found_beside_data, founding_after_another,
+          former_directory, older_copy,
           copied_directory, others_moved_meanwhile, all_moved, other_ensemble, new_leader_brings_another,
-          comes_back_among_others, added_anew_meanwhile, data_of_its_own, ids_are_not_for_clients, stranger])
+          comes_back_among_others, added_again_meanwhile,
+          added_anew_meanwhile, data_of_its_own, ids_are_not_for_clients, stranger])

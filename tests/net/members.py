@@ -518,6 +518,58 @@ def absent_voters(directory):
     ensemble.stop()
 
 
+def newcomer_refuses(directory):
+    """A server of another ensemble at the new member's address is no voter that is down: an operator does not add it,
+    but a client does, as in ZooKeeper."""
+    options = ["--set", "reconfigEnabled=true", "--set", "skipACL=yes"]
+    ensemble = started(directory, *options)
+    leader = ensemble.leader()
+    zk = ensemble.client(leader)
+    before, _ = settled(zk)
+    other = joiner(ensemble, directory, 4)
+    other.options.remove("--join")
+    other.ensemble = f"4={other.peer}"
+    other.start()
+    eventually(lambda: other.follows()[1] == 4, "it has an ensemble of its own")
+    code, _, err = command(leader, "add", f"4={other.peer}")
+    assert code == 2 and "no link to server 4: the two servers belong to different ensembles" in err, (code, err)
+    assert config(zk)[0] == before, config(zk)
+    reconfigured(zk, line(other), None, None)
+    assert line(other) in config(zk)[0], config(zk)
+    other.kill()
+    ensemble.stop()
+
+
+def second_change(directory):
+    """While a change waits for a server, a second one that would have to wait as well is refused, with what is waited
+    for; the first goes on, and its server's address can be corrected."""
+    ensemble = started(directory)
+    leader = ensemble.leader()
+    new, down = needed(ensemble, directory)
+    (other,) = ensemble.followers()
+    time.sleep(1.1)  # a leader that is new does not know yet who lives
+    finish = in_background(other, "add", f"4={new.peer}")
+    eventually(lambda: 4 in weights(leader), "server 4 is known")
+    code, _, err = command(leader, "add", "5=127.0.0.1:1")
+    waits = f"in progress, and waits: server {down.number} was not heard for .* server 4 was never heard"
+    assert code == 2 and re.search(waits, err), err
+    code, _, err = command(other, "add", "5=127.0.0.1:1")  # it learns later what the leader thinks of it
+    assert code == 2 and "server 4 was never heard" in err and status(leader)["changing"], err
+    new.start()
+    finish()
+    knows_all(new, {1: 1, 2: 1, 3: 1, 4: 1})
+    done(leader, "remove", "4")
+    new.kill()
+    wrong = in_background(leader, "add", f"4={http(new)}", code=2)
+    eventually(lambda: 4 in weights(leader), "server 4 is known")
+    new.start()
+    eventually(lambda: command(leader, "add", f"4={new.peer}")[0] == 0, "it is found")
+    assert "another address meanwhile" in (said := wrong()), said
+    knows_all(new, {1: 1, 2: 1, 3: 1, 4: 1})
+    new.kill()
+    ensemble.stop()
+
+
 def newcomer_dies(directory):
     """A newcomer that is needed answers no more after it has become a learner: the change is undone, whether or not
     it had introduced itself to the leader."""
@@ -811,5 +863,5 @@ def up_leaves_nothing(directory):
 if __name__ == "__main__":
     main([grows_and_shrinks, removed_and_added_again, numbered_from_zero, transfers, leader_killed_in_a_change,
           change_lost_and_repeated, impossible_transfers, transfers_to_the_silent, reconfig,
-          change_in_progress, absent_voters, newcomer_dies, own_server_leaves, reconfig_is_guarded, reconfig_is_off, up,
-          up_in_a_terminal, up_is_judged, up_leaves_nothing])
+          change_in_progress, absent_voters, newcomer_refuses, second_change, newcomer_dies, own_server_leaves,
+          reconfig_is_guarded, reconfig_is_off, up, up_in_a_terminal, up_is_judged, up_leaves_nothing])

@@ -1,6 +1,6 @@
 /* A server that joins learns the id of its ensemble: what it tells the others then, and whom it
- * answers.  Its links are real, on loopback; the others are links alone.  And a member without its
- * vote. */
+ * answers.  Its links are real, on loopback; the others are links alone.  A member without its
+ * vote.  And who keeps an ensemble from being founded. */
 #include <arpa/inet.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -278,11 +278,41 @@ static void test_without_its_vote(void **state) {
     assert_int_equal(opened(j), ENSEMBLE_EXIT_FAILED);
 }
 
+/* A server that the configuration does not name counts while it runs, and some time longer; one
+ * that it names counts for ever. */
+static void test_data_of_another_server(void **state) {
+    struct joining *j = *state = calloc(1, sizeof *j);
+    assert_non_null(j);
+    place_open(&j->place);
+    struct ensemble *e = &j->ensemble;
+    e->settings = &j->settings;
+    e->clock = &j->clock;
+    e->raft.self = SELF;
+    e->raft.config = (struct raft_config){.count = 2, .at = {{SELF, 0, 1}, {MEMBER, 0, 1}}};
+    j->clock.monotonic_us = 1000000000;
+    assert_int_equal(identity_knows_data(e), 0);
+    e->peer[STRANGER] = (struct peer_state){.ensemble = ENSEMBLE, .introduced = true};
+    assert_int_equal(identity_knows_data(e), STRANGER);
+    identity_gone(e, STRANGER);
+    assert_int_equal(identity_knows_data(e), STRANGER);
+    j->clock.monotonic_us += 9000000;
+    assert_int_equal(identity_knows_data(e), STRANGER);
+    j->clock.monotonic_us += 2000000;
+    assert_int_equal(identity_knows_data(e), 0);
+    e->peer[MEMBER].ensemble = ENSEMBLE;
+    assert_int_equal(identity_knows_data(e), MEMBER);
+    e->raft.config.count = 1; /* the others may be members of what it has lost */
+    assert_int_equal(identity_knows_data(e), MEMBER);
+    j->settings.found = true;
+    assert_int_equal(identity_knows_data(e), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_others_are_told, open_loop, close_loop),
         cmocka_unit_test_setup_teardown(test_others_are_answered, open_loop, close_loop),
         cmocka_unit_test_setup_teardown(test_without_its_vote, open_loop, close_loop),
+        cmocka_unit_test_setup_teardown(test_data_of_another_server, open_loop, close_loop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -26,6 +26,7 @@ enum {
     FIRST_STEP_GRACE_US = 2000000,
     CLIENT_GRACE_US = 5000000,
     OPERATOR_GRACE_US = 60000000,
+    REJECTED_GRACE_US = 5000000, /* for a new member that may only be starting */
     ABSENT_US = 300000, /* a new member that is not reached by then gets its vote before the log */
     HEARD_US = 2000000, /* a member that was not heard for longer is not reached */
 };
@@ -156,9 +157,16 @@ static bool is_reached(const struct ensemble *e, uint8_t id) {
     return peer->up && e->clock->monotonic_us - peer->heard_us < HEARD_US;
 }
 
+/* A server without a vote gets it when it has caught up, or is not needed, so it is counted on. One
+ * that a change waits for already has to be there, unless it is about to be looked for elsewhere.
+ */
+static bool newcomer_counts(const struct ensemble *e, const struct plan *p, uint8_t id) {
+    bool is_awaited = raft_find_member(&e->raft.config, id) && !moves(p, id);
+    return is_reached(e, id) || !(p->needs_newcomers || is_awaited);
+}
+
 /* The members of a step that will be there: those that have responded to the round, and have been
- * heard since `since_us`.  One that has no vote now gets it when it has caught up, or is not
- * needed, so it is counted on.  A leader that is a quorum by itself needs no address. */
+ * heard since `since_us`.  A leader that is a quorum by itself needs no address. */
 static uint32_t live_set(const struct ensemble *e, const struct plan *p,
                          const struct raft_config *step) {
     uint32_t set = raft_live_set(&e->raft, step, p->round);
@@ -173,7 +181,7 @@ static uint32_t live_set(const struct ensemble *e, const struct plan *p,
             set &= ~(1u << i);
         if (moves(p, id) && !alone) set &= ~(1u << i);
         if (has_vote) continue;
-        set = is_reached(e, id) || !p->needs_newcomers ? set | 1u << i : set & ~(1u << i);
+        set = newcomer_counts(e, p, id) ? set | 1u << i : set & ~(1u << i);
     }
     return set;
 }
@@ -302,12 +310,16 @@ static uint64_t grace_us(const struct change *change) {
     return change->is_clients ? CLIENT_GRACE_US : OPERATOR_GRACE_US;
 }
 
-/* The next step, or one after it, has no quorum now: perhaps it has in a moment. */
-static void await_quorum(struct ensemble *e, const struct plan *p) {
+/* The next step, or one after it, cannot be taken now: perhaps it can in a moment. */
+static void await(struct ensemble *e, const struct plan *p, uint64_t grace_us) {
     struct change *change = &e->change;
     uint64_t now = e->clock->monotonic_us;
     if (!change->blocked_us) change->blocked_us = now;
-    if (now - change->blocked_us > grace_us(change)) give_up(e, p->why);
+    if (now - change->blocked_us > grace_us) give_up(e, p->why);
+}
+
+static void await_quorum(struct ensemble *e, const struct plan *p) {
+    await(e, p, grace_us(&e->change));
 }
 
 /* Whether the learner that the step gives its vote cannot be reached. */
@@ -322,13 +334,33 @@ static bool is_learner_absent(struct ensemble *e, const struct raft_config *next
     return e->clock->monotonic_us - e->change.progress_us > ABSENT_US;
 }
 
+/* Whether a server runs there, and is none that could be this member.  To a client that is as if
+ * nobody were there, as in ZooKeeper. */
+static bool is_learner_rejected(const struct ensemble *e, const struct raft_config *next,
+                                struct plan *p) {
+    for (uint32_t i = 0; i < next->count && !e->change.is_clients; i++) {
+        uint8_t id = next->at[i].id;
+        bool gets_vote = next->at[i].weight && !raft_has_vote(&e->raft.config, id);
+        const char *problem = ensemble_link_problem(e, id);
+        if (!gets_vote || !e->peer[id].rejected || !problem) continue;
+        snprintf(p->why, sizeof p->why, "there is no link to server %d: %s",
+                 member_number((int32_t)id), problem);
+        return true;
+    }
+    return false;
+}
+
 /* A member that is to get a vote has to catch up, for as long as it takes while it is reachable. If
- * it is not, and the others are a quorum without it, it gets its vote now, and the log when it
- * comes. */
+ * it does not run, and the others are a quorum without it, it gets its vote now, and the log when
+ * it comes. */
 static enum raft_change await_learner(struct ensemble *e, struct plan *p,
                                       const struct raft_config *next) {
     if (!is_learner_absent(e, next)) {
         e->change.blocked_us = 0;
+        return RAFT_CHANGE_NOT_CAUGHT_UP;
+    }
+    if (is_learner_rejected(e, next, p)) {
+        await(e, p, REJECTED_GRACE_US);
         return RAFT_CHANGE_NOT_CAUGHT_UP;
     }
     enum raft_change change = core_admit_absent(e, next, p->round);
@@ -384,8 +416,21 @@ static void record_ids(struct ensemble *e) {
     bytes_close(&p.text);
 }
 
+/* A server that replays the log passes configurations from before it became a member, which say
+ * nothing; so it looks at the one that it has when it has caught up. */
+static void note_leaving(struct ensemble *e) {
+    const struct raft *raft = &e->raft;
+    bool is_behind = !ensemble_is_restored(e) || e->applied_index < e->leader_commit ||
+                     raft->config_index > e->applied_index;
+    if (!e->change.may_have_left || is_behind) return;
+    e->change.may_have_left = false;
+    if (!e->standalone && raft->config.count && !raft_find_member(&raft->config, raft->self))
+        change_removed(e);
+}
+
 void change_advance(struct ensemble *e) {
     struct change *change = &e->change;
+    note_leaving(e);
     bool may = ensemble_leads(e) && e->applied_index == e->raft.commit_index &&
                e->raft.config_index <= e->applied_index && e->applied_term == e->raft.term;
     /* A change that is in the log already has members without these ids for its target. */
@@ -409,17 +454,11 @@ void change_advance(struct ensemble *e) {
     bytes_close(&p.text);
 }
 
-/* By what is committed, and is not about to change. */
-static bool has_left(const struct ensemble *e) {
-    const struct raft *raft = &e->raft;
-    return !e->standalone && raft->config.count && raft->config_index <= e->applied_index &&
-           !raft_find_member(&raft->config, raft->self) && ensemble_is_restored(e);
-}
-
 void change_committed(struct ensemble *e) {
     struct change *change = &e->change;
     bool reached = change->is_noted && !e->tree->target.used;
-    if (has_left(e)) change_removed(e);
+    change->may_have_left = true;
+    note_leaving(e);
     peers_tell_removed(e);
     change->progress_us = e->clock->monotonic_us;
     change->has_stepped = true;

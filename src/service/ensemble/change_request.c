@@ -154,6 +154,16 @@ static bool shares_address(struct plan *p) {
     return false;
 }
 
+static const char *explain(const struct ensemble *e, struct plan *p) {
+    static const char waits[] = "another change of the members is in progress, and waits: ";
+    enum { SIZE = sizeof waits - 1 };
+    if (!change_is_in_progress(e) || !e->change.blocked_us) return p->why;
+    memmove(p->why + SIZE, p->why, sizeof p->why - SIZE);
+    memcpy(p->why, waits, SIZE);
+    p->why[sizeof p->why - 1] = 0;
+    return p->why;
+}
+
 /* Checked here first, so that the operator hears at once what is wrong. */
 static const char *propose_change(struct ensemble *e, struct plan *p, const char *joining,
                                   const char *leaving) {
@@ -166,7 +176,7 @@ static const char *propose_change(struct ensemble *e, struct plan *p, const char
     read_members(p, members_now(e));
     if (shares_address(p)) return p->why;
     if (change_has_unusable_address(e, p)) return p->why;
-    if (lacks_quorum(e, p)) return p->why;
+    if (lacks_quorum(e, p)) return explain(e, p);
     change_propose(e, &request, "");
     return NULL;
 }

@@ -101,7 +101,9 @@ static bool persist_vote(void *owner) {
     e->vote.term = e->raft.term;
     e->vote.voted_for = e->raft.voted_for;
     if (e->vote.withheld && !e->raft.vote_withheld && e->raft.durable_index)
-        logger_info("this server has caught up with the leader, and votes again",
+        logger_info(raft_has_vote(&e->raft.config, e->raft.self)
+                        ? "this server has caught up with the leader, and votes again"
+                        : "this server has caught up with the leader",
                     LOGGER_UINT("index", e->raft.durable_index));
     e->vote.withheld = e->raft.vote_withheld;
     if (vote_write(&e->vote) == 0) return true;

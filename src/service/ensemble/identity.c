@@ -119,6 +119,7 @@ bool identity_is_expected(void *owner, uint64_t id, uint64_t ensemble, uint32_t 
     if (peer->refused == directory) peer->refused = 0;
     peer->directory = directory;
     peer->ensemble = ensemble;
+    peer->seen_us = e->clock->monotonic_us;
     peer->doubted = differs && peer->named_index < e->raft.config_index;
     return true;
 }
@@ -135,9 +136,25 @@ bool identity_is_founding(const struct ensemble *e) {
            !e->vote.ensemble_id;
 }
 
+void identity_gone(struct ensemble *e, uint8_t id) {
+    e->peer[id].introduced = false;
+    e->peer[id].seen_us = e->clock->monotonic_us;
+}
+
+/* A server that the configuration does not name is of a former ensemble, and counts while it runs:
+ * one that runs dials again at least every second.  But for a voter that is alone in its list, the
+ * others may be the members of a larger ensemble, and may only be starting again. */
+static bool knows_data_of(const struct ensemble *e, uint8_t id) {
+    enum { GONE_US = 10000000 };
+    const struct peer_state *peer = &e->peer[id];
+    bool lasts = raft_find_member(&e->raft.config, id) || (is_only_voter(e) && !e->settings->found);
+    bool is_here = peer->introduced || e->clock->monotonic_us - peer->seen_us < GONE_US;
+    return peer->ensemble && (lasts || is_here);
+}
+
 uint8_t identity_knows_data(const struct ensemble *e) {
     for (unsigned id = 1; id <= MEMBER_ID_MAX; id++)
-        if (e->peer[id].ensemble) return (uint8_t)id;
+        if (knows_data_of(e, (uint8_t)id)) return (uint8_t)id;
     return 0;
 }
 

@@ -36,6 +36,7 @@ struct change {           /* of the members, to tree->target; see change.c */
     bool is_noted;        /* its end is to be logged */
     bool is_undone;       /* it was given up, and the members become what they were */
     bool is_clients;      /* a client asked for it */
+    bool may_have_left;   /* a configuration was applied; this server has not caught up since */
     int32_t error;        /* how the last change ended */
     uint64_t requested_index, requested_term; /* of a leader: the last request in its log */
     struct bytes target, before, origin; /* its own; that of the change before it, which goes on
@@ -65,11 +66,13 @@ struct read_index {           /* see read_index.c */
 struct peer_state {     /* another server, by id */
     bool linked;        /* it has an address */
     bool up;            /* our link to it is ready */
+    bool rejected;      /* the last attempt met a server that refused the link, or was refused */
     bool guest;         /* the configuration does not name it, but it introduced itself */
     bool introduced;    /* on the link that it has to us */
     bool blank;         /* it had no data when it introduced itself */
     uint64_t process;   /* the incarnation that its last hello named */
     uint64_t ensemble;  /* that its last hello named; 0: it does not know */
+    uint64_t seen_us;   /* when that hello came, or when the link that it had to us ended */
     uint32_t directory; /* that its last hello named; 0: its version does not say */
     /* The configuration names another directory than that, and it has not shown that a newer one
      * names that: it is not believed. */
@@ -183,7 +186,8 @@ struct ensemble {
     bool is_named;           /* by the configuration that is committed, with its directory */
     uint64_t identity_index; /* the id of the ensemble in this entry is taken when it is durable */
     struct change change;
-    bool removed; /* the leader said that this server is no longer a member */
+    bool removed;           /* the leader said that this server is no longer a member */
+    uint64_t leader_commit; /* as it said last */
 
     bool standalone;     /* an ensemble of one, without links */
     struct links *links; /* NULL: standalone, or ended */
@@ -278,13 +282,14 @@ int identity_open(struct ensemble *ensemble, bool log_has_config);
 uint64_t identity_incarnation(const struct ensemble *ensemble); /* for links */
 bool identity_is_expected(void *ensemble, uint64_t id, uint64_t of_ensemble, uint32_t directory);
 void identity_introduce(struct ensemble *ensemble, uint8_t to);
+void identity_gone(struct ensemble *ensemble, uint8_t id); /* its link to us has ended */
 /* Of all that have said which directory they have, when the configuration is another. */
 void identity_review(struct ensemble *ensemble);
 /* Gives a server without data its vote, where an ensemble is founded. */
 void identity_found(struct ensemble *ensemble);
 /* Whether this server may come to do that: it has neither data nor a leader. */
 bool identity_is_founding(const struct ensemble *ensemble);
-/* Another server that has data of an ensemble; 0: none was heard of. */
+/* Another server that has data of an ensemble; 0: none that counts was heard of. */
 uint8_t identity_knows_data(const struct ensemble *ensemble);
 /* The other voters that have not said that they have no data, one bit per slot. */
 uint32_t identity_awaited(const struct ensemble *ensemble);

@@ -167,6 +167,7 @@ static bool receive_message(struct ensemble *e, uint8_t from, uint16_t version, 
     bool valid = core_receive(e, &m, is_config ? &config : NULL, &out);
     if (out.contradiction) stop_contradicted(e, &m);
     if (valid && m.term == e->raft.term) e->peer[from].heard_us = e->clock->monotonic_us;
+    if (valid && is_append) e->leader_commit = append->leader_commit;
     if (valid && e->removed && m.from == e->raft.leader &&
         raft_find_member(&e->raft.config, e->raft.self))
         change_readmitted(e);
@@ -419,6 +420,7 @@ static void unlist(struct ensemble *e, uint8_t id) {
 static void link_up(void *owner, uint64_t id) {
     struct ensemble *e = owner;
     e->peer[id].up = true;
+    e->peer[id].rejected = false;
     identity_introduce(e, (uint8_t)id);
     if (e->peer[id].guest) tell_removed(e, (uint8_t)id);
     if (e->memory_is_short) room_tell(e, (uint8_t)id);
@@ -433,6 +435,7 @@ static void link_down(void *owner, uint64_t id, enum link_reason reason) {
     struct raft_out out = {0};
     clock_read(e->clock);
     e->peer[id].up = false;
+    e->peer[id].rejected = reason == LINK_REJECTED;
     if (reason == LINK_BROKEN) core_peer_disconnected(e, (uint8_t)id);
     if (reason == LINK_REFUSED) core_peer_down(e, (uint8_t)id, &out);
     if (e->raft.leader == id) e->forwarded_sequence = outbox_applied(&e->outbox);
@@ -451,7 +454,7 @@ static void link_incoming(void *owner, uint64_t id, bool here, uint64_t incarnat
     struct ensemble *e = owner;
     struct peer_state *peer = &e->peer[id];
     if (!here && peer->guest) drop_link(e, (uint8_t)id);
-    if (!here) peer->introduced = false;
+    if (!here) identity_gone(e, (uint8_t)id);
     if (!here) learn_from_settings(e, id);
     if (!here) room_heard(e, (uint8_t)id, false);
     if (!here || peer->process == incarnation) return;
