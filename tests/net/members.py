@@ -447,6 +447,7 @@ def reconfig(directory):
     assert weights(leader)[4] == 1, config(zk)
     raises(error.BadVersionError, zk.reconfig, None, "4", None, version)
     raises(error.BadArgumentsError, zk.reconfig, "server.5=nonsense", None, None)
+    raises(error.BadArgumentsError, zk.reconfig, "server.5=192.0.2.1:1:2;3,server.6=192.0.2.1:4:1;5", None, None)
     raises(error.MarshallingError, zk.reconfig, "dataDir=/tmp", None, None)  # as ZooKeeper has it
     raises(error.MarshallingError, zk.reconfig, None, "one", None)
     raises(error.NewConfigNoQuorumError, zk.reconfig, None, "1,2,3,4", None)

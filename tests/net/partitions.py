@@ -2,17 +2,20 @@
 them drops packets.  Needs root.  $NETWORK is the prefix of the namespaces' names; FAULTS is the number of faults
 of `random_faults`, SEED chooses them."""
 import ctypes
+import json
 import os
 import random
+import re
 import select
 import signal
 import subprocess
 import threading
 import time
 
-from ensemble import (TIMEOUT_S, Ensemble, Traveller, connect, eventually, longer_and_longer, main, without_election,
+from ensemble import (TIMEOUT_S, Ensemble, Traveller, connect, eventually, longer_and_longer, main, trim, without_election,
                       write_key)
 from history import Load
+from patience import Late
 
 import raw
 
@@ -62,9 +65,9 @@ class Network:
             if line.split()[0].startswith(f"{self.name}-"):
                 ip("netns", "del", line.split()[0])
 
-    def slow_down(self, rate):
-        """Limits what each server sends and gets; clients included, as on the line of a small office."""
-        for number in self.servers:
+    def slow_down(self, rate, servers=None):
+        """Limits what each of these servers sends and gets; clients included, as on the line of a small office."""
+        for number in servers or self.servers:
             for space, side in ((self.space(number), "eth0"), (f"{self.name}-router", f"to{number}")):
                 ip("netns", "exec", space, "tc", "qdisc", "add", "dev", side, "root", "tbf", "rate", rate,
                    "burst", "32kb", "latency", "400ms")
@@ -437,6 +440,60 @@ def silent_links(directory):
     network.remove()
 
 
+def received(network, member):
+    """Bytes, by the network."""
+    (link,) = json.loads(ip("-n", network.space(member.number), "-s", "-j", "link", "show", "eth0"))
+    return link["stats64"]["rx"]["bytes"]
+
+
+def interrupted_transfer(directory):
+    """A snapshot is on its way to a member when its links are cut, and again when it is killed: what has arrived is not
+    sent again, although there is a newer one meanwhile."""
+    VALUES = 24
+    network, ensemble = bare_ensemble(directory, "--set", "snapCount=10", "--set", "preAllocSize=1024",
+                                      "--set", "autopurge.snapRetainCount=1")
+    leader, (behind, other) = ensemble.roles()
+    view = leader.follows()
+    behind.kill()
+    client = connect(leader.address)
+
+    def files_of(member, kind):
+        return {name for name in os.listdir(member.directory) if name.startswith(kind)}
+
+    def write():
+        for number in range(VALUES):
+            assert client.set(f"/n-{number}", os.urandom(900000)) == 0
+    for number in range(VALUES):
+        assert client.create(f"/n-{number}") == 0
+    write()
+    trim([leader, other], write, files_of(leader, "log."))
+    network.slow_down("20mbit", [behind.number])
+    size, before = VALUES * 900000, received(network, behind)
+
+    def arrives(thirds):
+        eventually(lambda: received(network, behind) - before > thirds * size / 3, f"{thirds} thirds have arrived")
+    behind.start()
+    arrives(1)
+    network.partition([behind.number], [leader.number, other.number])
+    time.sleep(3)
+    network.heal()
+    arrives(2)
+    behind.kill()
+    killed = time.monotonic()
+    (incoming,) = files_of(behind, "incoming.")
+    newest = max(files_of(leader, "snapshot."))
+    eventually(lambda: write() or max(files_of(leader, "snapshot.")) > newest, "a newer snapshot")
+    behind.start()
+    found = eventually(lambda: re.search(r"a snapshot of the leader was installed snapshot_index=(\d+)", behind.log()),
+                       "it is installed")
+    if leader.follows() != view or time.monotonic() - killed > 50:
+        raise Late("another leader begins anew, and so does one to which the member was lost for a minute")
+    assert int(found[1]) == int(incoming.split(".")[1], 16), f"{incoming} {found[0]}"
+    assert received(network, behind) - before < 1.5 * size, f"{received(network, behind) - before} for {size}"
+    ensemble.stop()
+    network.remove()
+
+
 # ---- Random faults ----
 def stop_one(site, chance):
     member = chance.choice(site.members)
@@ -503,4 +560,4 @@ def random_faults(directory):
 if __name__ == "__main__":
     main([leader_cut_off, leader_receives_nothing, leader_sends_nothing, follower_cut_off, leader_out_of_reach,
           session_of_a_server_that_is_cut_off, server_that_is_back, five_servers, no_majority, clients_cut_off,
-          linearizable_reads, slow_links, silent_links, random_faults])
+          linearizable_reads, slow_links, silent_links, interrupted_transfer, random_faults])

@@ -259,7 +259,11 @@ class Comparison:
                         f"{key}={host}:x:26041;70000", f"{key}={host}:70000:26041;x", f"{key}=;",
                         f"{key}={bare.split(';')[0]},server.x={bare}", f"{key}={bare.split(';')[0]},{key}={bare}",
                         f"{key}={value.replace(';', chr(9) + ';')}", f"{key}={value}|{value}", f"{key}={value},{key}={value}",
-                        f"{key}={value},server.5={value}", " ", ",", " , ,", "=", ";", ":"):
+                        f"{key}={value},server.5={value}", f"{key}={bare.split(';')[0]};:26042",
+                        *(f"server.4={one},server.5={another}" for one, another in (
+                            ("192.0.2.1:1:2;3", "192.0.2.1:1:4;5"), ("192.0.2.1:1:2;3", "192.0.2.1:2:4;5"),
+                            ("192.0.2.1:1:2;3", "192.0.2.1:3:4;5"), ("192.0.2.1:1:2;3", "192.0.2.1:6:4;3"))),
+                        " ", ",", " , ,", "=", ";", ":"):
             self.ask(f"'{joining.replace(host, 'HOST')}' joins", root, joining=joining)
         self.ask("it leaves again", root, leaving="4,5")
         for leaving in ("7 8", "7,8", "+7", " 7 , 8 ", "7,,8,", ",", " ", "07", "7;8", "7\n8", "7,x", "0x7", "--7", "+", "-",
@@ -293,6 +297,19 @@ class Comparison:
             "one twice": ",".join([*all_three, all_three[0]]),
             "nothing but a blank": " ",
             "nothing but a comma": ",",
+            "an escape": ",".join(all_three).replace("server", "ser\\ver").replace(":participant", "\\:\\u0070articipant"),
+            "an escape that is none": ",".join([*all_three, "dataDir=\\u00g0"]),
+            "continued lines": ",".join(all_three).replace("=", "=\\\n  ").replace(";", "\\,\t;"),
+            "a comment that ends in a backslash": "# all\\\n" + "\n".join(all_three),
+            "a backslash at the end": "\n".join(all_three) + "\\",
+            "an escaped blank": ",".join(all_three).replace("=", "\\ =", 1),
+            "a version in capitals": ",".join([*all_three, "VERSION=5"]),
+            "another key and no number": ",".join([f"server.x={bare}", *all_three, "dataDir=/tmp"]),
+            "a weight that is none": ",".join([*all_three, "weight.1=x"]),
+            "a weight of nobody": ",".join([*all_three, "weight.x=1"]),
+            "a group that is none": ",".join([*all_three, "group.x=1:2:3"]),
+            "a group of no numbers": ",".join([*all_three, "group.1=1:x"]),
+            "one in two groups": ",".join([*all_three, "group.1=1:2:3", "group.2=3"]),
             "a list as it was": ",".join(all_three),
         }.items():
             self.ask(f"a list with {what}", root, members=members)

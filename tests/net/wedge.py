@@ -138,7 +138,8 @@ def late_command(directory):
 
 
 def majority_lost(directory):
-    """Two of three are lost for good: the third becomes an ensemble of one, and two new ones join it."""
+    """Two of three are lost for good: the third becomes an ensemble of one, and two new ones join it.  One of them was
+    started in place of a lost one before that, and goes on."""
     ensemble = started(directory)
     zk = ensemble.client(*ensemble.members)
     for i in range(20):
@@ -151,6 +152,9 @@ def majority_lost(directory):
     for member in ensemble.members[1:]:
         member.kill()
         shutil.rmtree(member.directory)
+    blank = ensemble.members[1]
+    blank.spawn()
+    eventually(lambda: "another data directory than the one" in blank.log(), "it is refused")
     last.send(signal.SIGTERM)  # what it has from a quorum of the others is durable here a little later
     assert last.end() == 0, last.log()
     files = sorted(os.listdir(last.directory))
@@ -169,12 +173,11 @@ def majority_lost(directory):
     ensemble.leader(among=[last])
     assert weights(last) == {1: 1}
     ensemble.members = [last]
-    new = [joiner(ensemble, directory, number) for number in (4, 5)]
+    new = [blank, joiner(ensemble, directory, 5).start()]
     for member in new:
-        member.start()
         done(last, "add", f"{member.number}={member.peer}")
     ensemble.members += new
-    knows_all(new[1], {1: 1, 4: 1, 5: 1})
+    knows_all(new[1], {1: 1, 2: 1, 5: 1})
     last.kill()
     leader = ensemble.leader(among=new)
     zk = ensemble.client(leader)

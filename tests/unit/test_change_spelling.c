@@ -8,6 +8,7 @@
 
 #include "base/rng.h"
 #include "service/ensemble/change.h"
+#include "service/ensemble/properties.h"
 
 enum request_part { JOINING, LEAVING, MEMBERS };
 
@@ -45,6 +46,7 @@ static void joining(void **state) {
     expect(JOINING, "4=[::1]:1:2:participant;[::2]:3,", "server.4=[::1]:1:2:participant;[::2]:3");
     expect(JOINING, "server.4=h:1:2:;3,server.5=g:1:2;3", "server.4=h:1:2;3\nserver.5=g:1:2;3");
     expect(JOINING, "server.4=h:1:1;3", "server.4=h:1:1;3");
+    expect(JOINING, "server.4=h:1:2;:3", "server.4=h:1:2;localhost:3");
     expect(JOINING, "weight.4 = 2 ,server.5=h:1:2;3", "weight.4=2\nserver.5=h:1:2;3");
     expect(JOINING, " , ", "");
     refuse(JOINING, "weight.4=2\n3", ZK_BADARGUMENTS);
@@ -88,6 +90,62 @@ static void list(void **state) {
     refuse(MEMBERS, "server.1=h:1:2 ", ZK_BADARGUMENTS);
     refuse(MEMBERS, "server.=h:1:2", ZK_MARSHALLINGERROR);
     refuse(MEMBERS, "server.a.1=h:1:2", ZK_MARSHALLINGERROR);
+    expect(MEMBERS, "server.1=h:1:2,weight.1=+2", "server.1=h:1:2\nweight.1=2");
+    refuse(MEMBERS, "weight.1=x", ZK_MARSHALLINGERROR);
+    refuse(MEMBERS, "weight=1", ZK_MARSHALLINGERROR);
+    refuse(MEMBERS, "weight.1=-1", ZK_BADARGUMENTS);
+    refuse(MEMBERS, "group.1=1:2", ZK_BADARGUMENTS);
+    refuse(MEMBERS, "group.1=1:x", ZK_MARSHALLINGERROR);
+    refuse(MEMBERS, "group.1=1::2", ZK_MARSHALLINGERROR);
+    refuse(MEMBERS, "group.x=1", ZK_MARSHALLINGERROR);
+    refuse(MEMBERS, "server.x=h:1:2,dataDir=/tmp", ZK_BADARGUMENTS);
+    refuse(MEMBERS, "Version=5", ZK_BADARGUMENTS);
+    refuse(MEMBERS, "dataDir=\\u12", ZK_MARSHALLINGERROR);
+    refuse(MEMBERS, "server.1=h\\u002cserver.2\\=g:1:2", ZK_BADARGUMENTS);
+    refuse(MEMBERS, "server.1=h\\nserver.2\\=g:1:2", ZK_BADARGUMENTS);
+    refuse(MEMBERS, "server.1=h\\\\:1:2", ZK_BADARGUMENTS);
+}
+
+/* As java.util.Properties reads it, except that a comma is a newline. */
+static void properties(void **state) {
+    static const struct {
+        const char *text, *found; /* keys and values with < and > around them */
+    } cases[] = {
+        {"a=b", "<a><b>"},
+        {" a : b ", "<a><b >"},
+        {"a b=c", "<a><b=c>"},
+        {"a = = b", "<a><= b>"},
+        {"a", "<a><>"},
+        {"a=\\\r\n  b\nc", "<a><b><c><>"},
+        {"a\\\n\nb", "<a><><b><>"},
+        {"\\\n#b\nc", "<c><>"},
+        {"#a\\\nb", "<b><>"},
+        {"#a", ""},
+        {"a\\", "<a><>"},
+        {"a\\\\\nb", "<a\\><><b><>"},
+        {"\\a\\=\\:\\ b=\\n\\t\\\\", "<a=: b><\n\t\\>"},
+        {"\\u0061\\u004A=\\u006f", "<aJ><o>"},
+        {"a=\\,b", "<a><b>"},
+        {"\\", ""},
+        {" \f\t\n,\r", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct properties p = {.rest = zk_text_of(cases[i].text)};
+        struct bytes found = {0};
+        while (properties_next(&p) == PROPERTIES_ONE) {
+            const struct bytes *parts[] = {&p.key, &p.value};
+            for (int part = 0; part < 2; part++) {
+                bytes_add(&found, "<", 1);
+                bytes_add(&found, parts[part]->at, parts[part]->used);
+                bytes_add(&found, ">", 1);
+            }
+        }
+        bytes_add(&found, "", 1);
+        assert_string_equal(found.at, cases[i].found);
+        bytes_close(&found);
+        properties_close(&p);
+    }
 }
 
 /* Neither read nor made: a request can be as long as a frame. */
@@ -109,8 +167,8 @@ static void long_ones(void **state) {
 
 /* What is taken is taken again as it is, whatever it was made of. */
 static void any_text(void **state) {
-    static const char letters[] = "server.4=h:12;,[] \n-+#:=;,";
-    enum { TIMES = 100000, LENGTH_MAX = 40 };
+    static const char letters[] = "server.4=h:12;,[] \n-+#:=;,\\u";
+    enum { TIMES = 100000, LENGTH_MAX = 16 };
     struct rng rng;
     (void)state;
     rng_seed(&rng, 1);
@@ -142,8 +200,8 @@ static void any_text(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(joining), cmocka_unit_test(leaving),
-                                       cmocka_unit_test(list), cmocka_unit_test(long_ones),
-                                       cmocka_unit_test(any_text)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(joining),   cmocka_unit_test(leaving),
+                                       cmocka_unit_test(list),      cmocka_unit_test(properties),
+                                       cmocka_unit_test(long_ones), cmocka_unit_test(any_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <strings.h>
 
+#include "base/host.h"
 #include "base/logger.h"
 #include "base/parse.h"
 #include "service/ensemble/change.h"
@@ -41,6 +42,48 @@ static struct zk_text members_in_log(const struct ensemble *e) {
     return change_text(&e->members.text);
 }
 
+/* An address that means another place to each machine. */
+static bool is_relative(const char *host) {
+    return strcmp(host, "*") == 0 || strcmp(host, "0.0.0.0") == 0 || strcmp(host, "::") == 0 ||
+           strcmp(host, "::1") == 0 || strncmp(host, "127.", 4) == 0 || host_is_localhost(host);
+}
+
+static bool have_address_in_common(const struct member *one, const struct member *other) {
+    enum { EACH = 3 };
+    const struct member *member[] = {one, other};
+    struct {
+        const char *host;
+        int32_t port;
+    } at[2][EACH];
+    for (int i = 0; i < 2; i++) {
+        at[i][0].host = at[i][1].host = member[i]->host;
+        at[i][2].host = member[i]->client.host;
+        at[i][0].port = member[i]->peer_port;
+        at[i][1].port = member[i]->election_port;
+        at[i][2].port = member[i]->client.port;
+    }
+    for (int i = 0; i < EACH; i++)
+        for (int j = 0; j < EACH; j++)
+            if (at[0][i].port == at[1][j].port && !is_relative(at[0][i].host) &&
+                strcasecmp(at[0][i].host, at[1][j].host) == 0)
+                return true;
+    return false;
+}
+
+/* Whether a server that joins would be where another member is. */
+static bool joins_at_others(const struct member_list *target, struct zk_text joining) {
+    struct member_list list = {0};
+    char why[256];
+    if (joining.size > 0)
+        member_list_parse(&list, joining.at, (size_t)joining.size, why, sizeof why);
+    for (unsigned i = 0; i < list.count; i++)
+        for (unsigned j = 0; j < target->count; j++)
+            if (list.at[i].id != target->at[j].id &&
+                have_address_in_common(&list.at[i], &target->at[j]))
+                return true;
+    return false;
+}
+
 /* The arguments, then the quorum; without any arguments all is well. */
 static int32_t judge_target(const struct ensemble *e, struct plan *p,
                             const struct zk_reconfig_request *r) {
@@ -54,6 +97,7 @@ static int32_t judge_target(const struct ensemble *e, struct plan *p,
     read_members(p, members_in_log(e));
     if (e->settings->standalone && count_voters(&p->target_config) < VOTERS_MIN)
         return r->members.size > 0 && p->target.count > 1 ? ZK_MARSHALLINGERROR : ZK_BADARGUMENTS;
+    if (joins_at_others(&p->target, r->joining)) return ZK_BADARGUMENTS;
     if (change_has_unusable_address(e, p)) return ZK_BADARGUMENTS;
     p->needs_newcomers = true;
     return lacks_quorum(e, p) ? ZK_NEWCONFIGNOQUORUM : ZK_OK;

@@ -10,8 +10,10 @@
 #include <strings.h>
 
 #include "service/ensemble/change.h"
+#include "service/ensemble/properties.h"
 
 enum { PART_SIZE_MAX = 2 * SETTINGS_HOST_MAX };
+static const char server_key[] = "server.";
 
 /* ---- Texts ---- */
 
@@ -28,16 +30,11 @@ static struct zk_text text_between(const char *from, const char *to) {
     return (struct zk_text){from, (int32_t)(to - from)};
 }
 
-static struct zk_text without_indent(struct zk_text text) {
+static struct zk_text trimmed(struct zk_text text) {
     const char *from = text.at, *to = text.at + text.size;
     while (from < to && (unsigned char)*from <= ' ') from++;
+    while (from < to && (unsigned char)to[-1] <= ' ') to--;
     return text_between(from, to);
-}
-
-static struct zk_text trimmed(struct zk_text text) {
-    text = without_indent(text);
-    while (text.size && (unsigned char)text.at[text.size - 1] <= ' ') text.size--;
-    return text;
 }
 
 /* Takes what is before the first separator, if there is one.  False: nothing is left. */
@@ -78,14 +75,19 @@ static bool is_word(struct zk_text text, const char *word) {
     return (size_t)text.size == strlen(word) && strncasecmp(text.at, word, strlen(word)) == 0;
 }
 
+static bool is_text(struct zk_text text, const char *other) {
+    return zk_text_equal(text, zk_text_of(other));
+}
+
 static bool has_prefix(struct zk_text text, const char *prefix) {
     return (size_t)text.size >= strlen(prefix) && memcmp(text.at, prefix, strlen(prefix)) == 0;
 }
 
-/* Whether it can be a part of a line. */
+/* Whether it can be a part of a line, and is read there as it is. */
 static bool is_plain(struct zk_text text) {
     for (int32_t i = 0; i < text.size; i++)
-        if ((unsigned char)text.at[i] < ' ') return false;
+        if ((unsigned char)text.at[i] <= ' ' || text.at[i] == ',' || text.at[i] == '\\')
+            return false;
     return text.size <= PART_SIZE_MAX;
 }
 
@@ -142,7 +144,7 @@ static int32_t write_address(struct zk_text value, struct bytes *to) {
     return ZK_OK;
 }
 
-/* "host:port", or "port" for any address. */
+/* "host:port", or "port" for any address.  No host is this machine to Java. */
 static int32_t write_client(struct zk_text value, struct bytes *to) {
     enum { PARTS = 2 };
     struct zk_text part[PARTS];
@@ -152,6 +154,7 @@ static int32_t write_client(struct zk_text value, struct bytes *to) {
     int32_t err = read_port(part[count - 1], &port);
     if (err) return err;
     put(to, ";");
+    if (count == PARTS && !part[0].size) part[0] = zk_text_of("localhost");
     if (count == PARTS) put(to, "%.*s:", part[0].size, part[0].at);
     put(to, "%d", (int)port);
     return ZK_OK;
@@ -229,29 +232,66 @@ static bool is_version(struct zk_text text) {
     return digits == text.size && digits > 0 && digits <= 16;
 }
 
-/* A list is read as a file of Java's properties, except that a backslash means nothing: a key ends
- * at a blank, a colon or an equals sign, and blanks at the end of a line count. */
-static int32_t write_list(struct zk_text list, struct bytes *to) {
-    static const char server[] = "server.";
-    struct zk_text line, key;
-    int32_t err = ZK_OK;
-    while (!err && take_until(&list, ",\n\r", &line)) {
-        struct zk_text value = line = without_indent(line);
-        if (!line.size || *line.at == '#' || *line.at == '!' ||
-            !take_until(&value, "=: \t\f", &key))
-            continue;
-        value = without_indent(text_between(key.at + key.size, line.at + line.size));
-        if (value.size && (*value.at == '=' || *value.at == ':'))
-            value = without_indent(text_between(value.at + 1, value.at + value.size));
-        if (has_prefix(key, server)) {
-            struct zk_text number = text_between(key.at + strlen(server), key.at + key.size);
-            err = write_server(number, value, to);
-        } else if (is_word(key, "version")) {
-            err = is_version(value) ? ZK_OK : ZK_MARSHALLINGERROR;
-        } else {
-            err = write_line(key, value, to);
-        }
+/* The number after the first dot. */
+static bool read_key(struct zk_text key, int64_t *number) {
+    const char *dot = memchr(key.at, '.', (size_t)key.size);
+    return read_number(dot ? text_between(dot + 1, key.at + key.size) : key, number);
+}
+
+/* Weights in a list are taken without groups, too, as ZooKeeper does not have it. */
+static int32_t write_weight(struct zk_text key, struct zk_text value, struct bytes *to) {
+    int64_t id, weight;
+    if (!read_key(key, &id) || !read_number(value, &weight)) return ZK_MARSHALLINGERROR;
+    if (id < 0 || id > MEMBER_NUMBER_MAX || weight < 0 || weight > INT32_MAX)
+        return ZK_BADARGUMENTS;
+    put(to, "%sweight.%d=%d", to->used ? "\n" : "", (int)id, (int)weight);
+    return ZK_OK;
+}
+
+/* Members cannot be put into groups while they serve: see decision 10. */
+static int32_t refuse_group(struct zk_text key, struct zk_text value) {
+    struct zk_text one;
+    int64_t number;
+    bool is_read = read_key(key, &number);
+    while (value.size && value.at[value.size - 1] == ':') value.size--;
+    while (is_read && take_until(&value, ":", &one)) is_read = read_number(one, &number);
+    return is_read ? ZK_BADARGUMENTS : ZK_MARSHALLINGERROR;
+}
+
+static int32_t write_property(struct zk_text key, struct zk_text value, struct bytes *to) {
+    if (has_prefix(key, server_key)) {
+        size_t before = strlen(server_key);
+        return write_server(text_between(key.at + before, key.at + key.size), value, to);
     }
+    if (has_prefix(key, "weight")) return write_weight(key, value, to);
+    if (has_prefix(key, "group")) return refuse_group(key, value);
+    if (is_text(key, "version")) return is_version(value) ? ZK_OK : ZK_MARSHALLINGERROR;
+    return write_line(key, value, to);
+}
+
+/* ZooKeeper has no ids of directories and ensembles. */
+static bool is_known(struct zk_text key) {
+    return has_prefix(key, server_key) || has_prefix(key, "weight") || has_prefix(key, "group") ||
+           is_text(key, "version") || has_prefix(key, "directory.") || is_text(key, "ensemble");
+}
+
+/* All keys are looked at before any of the values. */
+static int32_t judge_keys(struct properties *list) {
+    bool known = true;
+    enum properties_found found;
+    while ((found = properties_next(list)) == PROPERTIES_ONE)
+        known &= is_known(trimmed(change_text(&list->key)));
+    if (found == PROPERTIES_BROKEN) return ZK_MARSHALLINGERROR;
+    return known ? ZK_OK : ZK_BADARGUMENTS;
+}
+
+static int32_t write_list(struct zk_text text, struct bytes *to) {
+    struct properties list = {.rest = text};
+    int32_t err = judge_keys(&list);
+    list.rest = text;
+    while (!err && properties_next(&list) == PROPERTIES_ONE)
+        err = write_property(change_text(&list.key), change_text(&list.value), to);
+    properties_close(&list);
     return err;
 }
 
