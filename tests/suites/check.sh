@@ -315,7 +315,7 @@ check "who waits is not told by a reduced search" json '.verdicts.bounded_wait =
 
 # ... and Yo-Yo on every graph with few edges; see above.
 few() { awk -v most="$1" 'split($0, e, ",") <= most'; }
-long || check "yo-yo elects the minimum on every small graph with up to 4 edges" every_graph few 4
+long || check "yo-yo elects the minimum on every small graph with up to 3 edges" every_graph few 3
 
 # ---- Counterexamples ----
 replays() {

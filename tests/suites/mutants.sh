@@ -13,7 +13,7 @@
 # The program without the slip must succeed and the one with it must fail: by its exit status, or because it breaks an
 # invariant, but not because it takes too long.
 #
-# All of them take their time: `make mutants` tries all, `make test` every seventieth (MUTANTS_EVERY, MUTANTS_FROM).
+# All of them take their time: `make mutants` tries all, `make test` every hundredth (MUTANTS_EVERY, MUTANTS_FROM).
 # make mutants M="part of a name" tries all whose name contains that text, and no others.
 
 if [ -n "${SANITIZED:-}" ]; then

@@ -1,7 +1,7 @@
 # The whole server in simulated worlds with faults: conclave-simulate.
 
 simulate=$B/conclave-simulate
-last=${SEEDS:-600}
+last=${SEEDS:-400}
 [ -z "${SANITIZED:-}" ] || last=${SEEDS:-40}
 
 hashes() { "$simulate" --seeds "$1" --hash --jobs "$2" | grep '^seed ' | sort; }
