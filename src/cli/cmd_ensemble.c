@@ -224,6 +224,11 @@ static void print_waiting(const struct ensemble_view *e) {
         if (e->snapshot) printf("; a snapshot of entry %" PRIu64 " is on its way", e->snapshot);
         if (e->mended_by) printf("; the last came from server %d", member_number(e->mended_by));
         printf("\n");
+    } else if (e->founded_by && e->count > 1 && !ensemble_view_member(e, e->founded_by)) {
+        printf("server %d has no data, and server %d, which is no member, has that of a former "
+               "ensemble.  The\nensemble is founded ten seconds after such servers have been "
+               "stopped\n",
+               here, member_number(e->founded_by));
     } else if (e->founded_by) {
         printf(
             "server %d has no data, and server %d has: this one has lost its own, or has another "
@@ -397,7 +402,8 @@ static void request_change(struct request *r, bool again) {
     char *line = (char *)r->fetch.body;
     line[strcspn(line, "\n")] = 0;
     const struct ensemble_view_member *m = ensemble_view_member(&r->status, r->id);
-    if (r->fetch.status == 409 && m && *m->link_problem)
+    bool is_needed = r->verb == VERB_ADD || r->verb == VERB_TRANSFER;
+    if (r->fetch.status == 409 && is_needed && m && *m->link_problem)
         usage_error("%s: %s", line, m->link_problem);
     if (r->fetch.status == 409) usage_error("%s", line);
     system_error("%s: %s", r->at, line);
@@ -417,7 +423,8 @@ static void print_done(struct request *r, uint64_t took_ms) {
     }
     printf(" (%s)\n", time);
     const struct ensemble_view_member *m = ensemble_view_member(&r->status, r->id);
-    if (r->verb == VERB_ADD && m && !m->linked && *m->link_problem)
+    bool may_be_absent = r->verb == VERB_ADD || r->verb == VERB_WEIGHT;
+    if (may_be_absent && m && !m->linked && *m->link_problem)
         printf("there is no link to it yet: %s\n", m->link_problem);
 }
 

@@ -552,10 +552,12 @@ def second_change(directory):
     finish = in_background(other, "add", f"4={new.peer}")
     eventually(lambda: 4 in weights(leader), "server 4 is known")
     code, _, err = command(leader, "add", "5=127.0.0.1:1")
-    waits = f"in progress, and waits: server {down.number} was not heard for .* server 4 was never heard"
+    waits = f"comes first, and waits: server {down.number} was not heard for .* server 4 was never heard"
     assert code == 2 and re.search(waits, err), err
     code, _, err = command(other, "add", "5=127.0.0.1:1")  # it learns later what the leader thinks of it
     assert code == 2 and "server 4 was never heard" in err and status(leader)["changing"], err
+    time.sleep(3)  # longer than a change may wait that has not begun
+    assert status(leader)["changing"], "the first is given up as well"
     new.start()
     finish()
     knows_all(new, {1: 1, 2: 1, 3: 1, 4: 1})
@@ -625,6 +627,25 @@ def own_server_leaves(directory):
     done(ensemble.leader(among=[leader, other]), "add", f"{own.number}={own.peer}")
     eventually(lambda: not status(own)["removed"], "it knows that it is a member")
     assert connect(own.address).exists("/n-49")
+    ensemble.stop()
+
+
+def own_server_comes_back(directory):
+    """The client's own server leaves, and the client adds it again: each time it gets the new configuration."""
+    ensemble = started(directory, "--set", "reconfigEnabled=true", "--set", "skipACL=yes")
+    own = ensemble.followers()[0]
+    settled(ensemble.client(ensemble.leader()))
+    client = connect(own.address)
+    nothing = struct.pack(">i", -1)
+
+    def answer(joining, leaving):
+        found = client.call(RECONFIG, joining + leaving + nothing + struct.pack(">q", -1))
+        return found if found[0] not in (NO_QUORUM, RECONFIG_IN_PROGRESS) else None
+    for _ in range(3):
+        code, body = eventually(lambda: answer(nothing, raw.text(str(own.number))), "it leaves")
+        assert code == 0 and line(own).encode() not in raw.read_buffer(body)[0], (code, body)
+        code, body = eventually(lambda: answer(raw.text(line(own)), nothing), "it comes back")
+        assert code == 0 and line(own).encode() in raw.read_buffer(body)[0], (code, body)
     ensemble.stop()
 
 
@@ -865,4 +886,4 @@ if __name__ == "__main__":
     main([grows_and_shrinks, removed_and_added_again, numbered_from_zero, transfers, leader_killed_in_a_change,
           change_lost_and_repeated, impossible_transfers, transfers_to_the_silent, reconfig,
           change_in_progress, absent_voters, newcomer_refuses, second_change, newcomer_dies, own_server_leaves,
-          reconfig_is_guarded, reconfig_is_off, up, up_in_a_terminal, up_is_judged, up_leaves_nothing])
+          own_server_comes_back, reconfig_is_guarded, reconfig_is_off, up, up_in_a_terminal, up_is_judged, up_leaves_nothing])

@@ -75,7 +75,8 @@ void change_removed(struct ensemble *e) {
 
 void change_readmitted(struct ensemble *e) {
     e->removed = false;
-    end_change(e, ZK_OPERATIONTIMEOUT); /* of the last change that it knew */
+    /* Of the last change that it knew, unless that is the one that brings it back. */
+    if (!e->tree->target.used) end_change(e, ZK_OPERATIONTIMEOUT);
 }
 
 static void copy(struct bytes *to, struct zk_text from) {
@@ -124,7 +125,8 @@ void ensemble_change_applied(struct ensemble *e, const struct tree_entry *entry)
     if (!e->tree->target.used) end_change(e, ends || undoes ? ZK_NEWCONFIGNOQUORUM : ZK_OK);
     change->progress_us = e->clock->monotonic_us;
     change->term = change->blocked_us = 0;
-    change->is_cancelled = change->has_stepped = false;
+    change->is_cancelled = false;
+    change->has_stepped = undoes; /* what goes on then has its time as before */
     if (!undoes) change->is_clients = !own;
     if (e->tree->target.used && !change->is_noted && !undoes)
         logger_info("a change of the members has begun");
@@ -359,10 +361,6 @@ static enum raft_change await_learner(struct ensemble *e, struct plan *p,
         e->change.blocked_us = 0;
         return RAFT_CHANGE_NOT_CAUGHT_UP;
     }
-    if (is_learner_rejected(e, next, p)) {
-        await(e, p, REJECTED_GRACE_US);
-        return RAFT_CHANGE_NOT_CAUGHT_UP;
-    }
     enum raft_change change = core_admit_absent(e, next, p->round);
     if (change != RAFT_CHANGE_NO_QUORUM) return change;
     p->needs_newcomers = true;
@@ -384,6 +382,7 @@ static bool take_step(struct ensemble *e, struct plan *p) {
     /* NOLINTBEGIN(clang-analyzer-unix.Malloc): change_advance closes the plan */
     if (!members_read(p->text.at, p->text.used, &next, &p->now, p->why, sizeof p->why))
         return give_up(e, p->why), false;
+    if (is_learner_rejected(e, &next, p)) return await(e, p, REJECTED_GRACE_US), false;
     enum raft_change change = core_change_config(e, &next, p->round);
     if (change == RAFT_CHANGE_NOT_CAUGHT_UP)
         change = await_learner(e, p, &next);

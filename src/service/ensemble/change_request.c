@@ -199,7 +199,7 @@ static bool shares_address(struct plan *p) {
 }
 
 static const char *explain(const struct ensemble *e, struct plan *p) {
-    static const char waits[] = "another change of the members is in progress, and waits: ";
+    static const char waits[] = "another change of the members comes first, and waits: ";
     enum { SIZE = sizeof waits - 1 };
     if (!change_is_in_progress(e) || !e->change.blocked_us) return p->why;
     memmove(p->why + SIZE, p->why, sizeof p->why - SIZE);
