@@ -167,6 +167,8 @@ def cut_by_hand(directory):
     flip_an_entry(log)
     said = conclave(damaged, "recover", "--cut")
     assert said.returncode == 0 and "vote: withheld" in said.stdout, said
+    (usable,) = re.findall(r"the log can be used up to entry (\d+)", said.stdout)
+    assert f"what is left: entries up to {usable} " in said.stdout, said
     damaged.start()
     ensemble.leader()
     eventually(lambda: "votes again" in damaged.log(), "the damaged member has caught up")

@@ -54,7 +54,6 @@ struct mend {
     uint64_t denied_first; /* ... this entry; 0: nobody has said so since there was progress */
     uint64_t leader_term, leader_us, leader_number, leader_asked_us;
     uint64_t mended;
-    uint64_t vote_term; /* when this server started: what it lost is not newer */
 };
 
 /* ---- Opening ---- */
@@ -181,21 +180,11 @@ static int read_through(void *context, struct snapshot_reader *reader) {
     return 0;
 }
 
-/* The vote is of the newest term of which this server has anything, always. */
-static bool adopt_term(struct ensemble *e, uint64_t term) {
-    if (term <= e->vote.term) return true;
-    e->vote.term = term;
-    e->vote.voted_for = 0;
-    if (vote_write(&e->vote) != 0) fail(e->vote.message);
-    return true;
-}
-
 /* What is left of the log is looked at again, now as what continues this snapshot. */
 static void snapshot_received(struct ensemble *e) {
     struct mend *m = e->mend;
     uint64_t term, index = m->snapshot_index;
-    if (receiving_check(&m->from, &term, read_through, NULL) != 0 || !adopt_term(e, term) ||
-        receiving_end(&m->from) != 0) {
+    if (receiving_check(&m->from, &term, read_through, NULL) != 0 || receiving_end(&m->from) != 0) {
         logger_warning("a snapshot of another server cannot be used; it is asked for again",
                        LOGGER_STRING("reason", m->from.message));
         stop_receiving(m);
@@ -207,7 +196,7 @@ static void snapshot_received(struct ensemble *e) {
     uint64_t lost = m->salvage.lost_snapshot > index ? m->salvage.lost_snapshot : 0;
     salvage_close(&m->salvage);
     if (salvage_open(&m->salvage, e->disk.log_directory, e->settings->log_dir, index, term, lost,
-                     m->vote_term) != 0)
+                     e->vote.term) != 0)
         fail(m->salvage.log.message);
     if (m->salvage.illogical) fail("the snapshot contradicts the log");
     m->cursor = 0;
@@ -448,7 +437,6 @@ static void ticked(uv_timer_t *timer) {
 void mend_start(struct ensemble *e) {
     clock_read(e->clock); /* reading the files may have taken long */
     e->mend->progress_us = e->clock->monotonic_us;
-    e->mend->vote_term = e->vote.term;
     uv_timer_start(&e->mend_timer, ticked, TICK_MS, TICK_MS);
 }
 

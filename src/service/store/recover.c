@@ -213,9 +213,12 @@ static enum recover_outcome repair(struct state *s) {
     } else if (entries_are_lost(s)) {
         fputs("vote: withheld until this server has caught up with the leader\n", s->recover->out);
     }
-    fprintf(s->recover->out,
-            "what is left: entries up to %" PRIu64 ", zxid 0x%" PRIx64 ", %u nodes\n",
-            s->data.index, (uint64_t)s->data.tree.zxid, s->data.tree.nodes);
+    uint64_t left = s->next_index - 1;
+    fprintf(s->recover->out, "what is left: entries up to %" PRIu64, left);
+    if (s->data.index < left)
+        fprintf(s->recover->out, " (known to be committed: up to %" PRIu64 ")", s->data.index);
+    fprintf(s->recover->out, ", zxid 0x%" PRIx64 ", %u nodes\n", (uint64_t)s->data.tree.zxid,
+            s->data.tree.nodes);
     return RECOVER_GOOD;
 }
 
