@@ -240,4 +240,5 @@ def votes(directory):
     ensemble.stop()
 
 
-main([flipped_bit_in_the_last_batch, unknown_end, first_snapshot, in_the_middle, cut_by_hand, on_each, votes])
+if __name__ == "__main__":
+    main([flipped_bit_in_the_last_batch, unknown_end, first_snapshot, in_the_middle, cut_by_hand, on_each, votes])

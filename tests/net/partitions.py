@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 
+from damage import files, flip
 from ensemble import (TIMEOUT_S, Ensemble, Traveller, connect, eventually, longer_and_longer, main, trim, without_election,
                       write_key)
 from history import Load
@@ -494,6 +495,33 @@ def interrupted_transfer(directory):
     network.remove()
 
 
+def mended_over_a_slow_line(directory):
+    """What a damaged member asks the others for is on its way for longer than an answer is awaited of which nothing
+    has come.  (When such answers counted as lost, it asked for ever.)"""
+    network, ensemble = bare_ensemble(directory, "--set", "snapCount=4", "--set", "preAllocSize=512")
+    leader, (damaged, other) = ensemble.roles()
+    client = connect(leader.address)
+    values = {f"/n-{number}": os.urandom(300000) for number in range(3)}
+
+    def write():
+        for path, value in values.items():
+            assert client.set(path, value) == 0
+    for path in values:
+        assert client.create(path) == 0
+    trim([damaged], write)
+    damaged.kill()
+    for snapshot in files(damaged, "snapshot"):
+        flip(snapshot, os.path.getsize(snapshot) // 2)
+    trim([leader, other], write, [os.path.basename(log) for log in files(damaged, "log")])
+    network.slow_down("2mbit", [damaged.number])
+    damaged.spawn()
+    eventually(lambda: "the damaged files are mended" in damaged.log(), "the damaged member is mended")
+    for path, value in values.items():
+        assert connect(damaged.address).get(path)[0] == value
+    ensemble.stop()
+    network.remove()
+
+
 # ---- Random faults ----
 def stop_one(site, chance):
     member = chance.choice(site.members)
@@ -560,4 +588,4 @@ def random_faults(directory):
 if __name__ == "__main__":
     main([leader_cut_off, leader_receives_nothing, leader_sends_nothing, follower_cut_off, leader_out_of_reach,
           session_of_a_server_that_is_cut_off, server_that_is_back, five_servers, no_majority, clients_cut_off,
-          linearizable_reads, slow_links, silent_links, interrupted_transfer, random_faults])
+          linearizable_reads, slow_links, silent_links, interrupted_transfer, mended_over_a_slow_line, random_faults])

@@ -389,6 +389,7 @@ bool mend_answered(struct ensemble *ensemble, uint8_t from, const struct frame_m
                    struct zk_in entries);
 bool mend_chunk_received(struct ensemble *ensemble, uint8_t from,
                          const struct frame_mend_chunk *frame, struct zk_in bytes);
+void mend_part_received(struct ensemble *ensemble, uint8_t from);
 struct salvage *mend_salvage(struct ensemble *ensemble);
 void mend_report(const struct ensemble *ensemble, struct ensemble_mending *report);
 

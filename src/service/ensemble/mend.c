@@ -24,12 +24,24 @@
 
 enum {
     TICK_MS = 50,
-    ANSWER_US = 500000,      /* an answer that does not come in this time does not come */
     PAUSE_US = 100000,       /* between two rounds of questions that nobody could answer */
-    PATIENCE_US = 1500000,   /* without progress, before a leader is asked whether it leads */
-    LEADER_US = 1000000,     /* a leader that was heard so recently may still be there */
     COMPLAINT_US = 30000000, /* between two lines of the log about what is lacking */
+    AHEAD_MAX = 4 << 20,     /* bytes of a snapshot that are asked for before they have come */
+    CHUNK_MIN = 4096,
 };
+
+/* An answer of which nothing has come in this time does not come.  Where servers are far apart, the
+ * election timeout says so. */
+static uint64_t answer_us(const struct ensemble *e) {
+    const uint64_t least = 500000, half = (uint64_t)e->settings->election_timeout_ms * 500;
+    return half > least ? half : least;
+}
+
+/* Without progress, before a leader is asked whether it leads. */
+static uint64_t patience_us(const struct ensemble *e) { return 3 * answer_us(e); }
+
+/* A leader that was heard so recently may still be there. */
+static uint64_t leader_us(const struct ensemble *e) { return 2 * answer_us(e); }
 
 struct mend {
     struct salvage salvage;
@@ -47,7 +59,8 @@ struct mend {
     struct receiving from;
     bool receiving, begun; /* begun: the size of the file is known */
     uint8_t sender;
-    uint64_t snapshot_index, snapshot_us;
+    uint64_t snapshot_index, chunk_asked_us, chunk_heard_us; /* heard: also a part of one */
+    uint64_t chunk, asked_end; /* bytes in an answer; asked_end: all before it were asked for */
     /* The leader, if there is one. */
     uint8_t leader;
     uint8_t denied_by;     /* it could not help with the hole that begins with ... */
@@ -146,19 +159,35 @@ static void give_up(struct ensemble *e, uint8_t leader) {
 
 /* ---- A snapshot from another server ---- */
 
-static void ask_chunk(struct ensemble *e) {
+static void ask_chunk(struct ensemble *e, uint64_t offset) {
     struct mend *m = e->mend;
     uint16_t version;
-    m->snapshot_us = e->clock->monotonic_us;
+    m->chunk_asked_us = e->clock->monotonic_us;
     struct bytes *out =
         peers_begin(e, m->sender, FRAME_TYPE_mend_chunk_request, LINK_URGENT, &version);
     if (!out) return;
     codec_write_mend_chunk_request(
         out, version,
-        &(struct frame_mend_chunk_request){.snapshot_index = m->snapshot_index,
-                                           .offset = m->begun ? m->from.offset : 0});
+        &(struct frame_mend_chunk_request){.snapshot_index = m->snapshot_index, .offset = offset});
     peers_end(e, m->sender);
     peers_flush(e);
+}
+
+/* For each chunk that has come two are asked for, until as much is on its way as may be. */
+static void ask_ahead(struct ensemble *e) {
+    struct mend *m = e->mend;
+    for (int i = 0; i < 2; i++) {
+        if (m->asked_end >= m->from.size || m->asked_end - m->from.offset >= AHEAD_MAX) return;
+        ask_chunk(e, m->asked_end);
+        m->asked_end += m->chunk;
+    }
+}
+
+/* What is on its way may be lost. */
+static void ask_again(struct ensemble *e) {
+    struct mend *m = e->mend;
+    ask_chunk(e, m->begun ? m->from.offset : 0);
+    if (m->begun) m->asked_end = m->from.offset + m->chunk;
 }
 
 static void begin_snapshot(struct ensemble *e) {
@@ -170,7 +199,8 @@ static void begin_snapshot(struct ensemble *e) {
     m->sender = m->offered_by;
     m->snapshot_index = m->offered_index;
     m->offered_by = 0;
-    ask_chunk(e);
+    m->chunk_heard_us = e->clock->monotonic_us;
+    ask_again(e);
 }
 
 static int read_through(void *context, struct snapshot_reader *reader) {
@@ -205,32 +235,50 @@ static void snapshot_received(struct ensemble *e) {
     ensemble_wake(e);
 }
 
+/* The first chunk says how large the file is, of which some may be here from an earlier attempt. */
+static bool begin_file(struct ensemble *e, uint64_t size) {
+    struct mend *m = e->mend;
+    m->begun = receiving_open(&m->from, e->disk.data_directory, e->settings->data_dir,
+                              m->snapshot_index, size) == 0;
+    m->chunk = 0;
+    return m->begun;
+}
+
+/* The next ones are asked for as if they were as long as this one. */
+static void expect(struct mend *m, uint64_t size) {
+    if (size == m->chunk) return;
+    m->chunk = size > CHUNK_MIN ? size : CHUNK_MIN;
+    m->asked_end = m->from.offset;
+}
+
 bool mend_chunk_received(struct ensemble *e, uint8_t from, const struct frame_mend_chunk *frame,
                          struct zk_in bytes) {
     struct mend *m = e->mend;
     if (!m || !m->receiving || from != m->sender || frame->snapshot_index != m->snapshot_index)
-        return true;         /* late */
-    if (!frame->file_size) { /* it is gone */
-        stop_receiving(m);
-        return true;
-    }
-    if (!m->begun && receiving_open(&m->from, e->disk.data_directory, e->settings->data_dir,
-                                    m->snapshot_index, frame->file_size) != 0) {
-        stop_receiving(m);
-        return true;
-    }
-    m->begun = true;
-    if (m->from.size != frame->file_size ||
-        receiving_add(&m->from, frame->offset, bytes.at, zk_left(&bytes)) == RECEIVING_FAILED) {
-        stop_receiving(m);
-        return true;
-    }
-    m->progress_us = e->clock->monotonic_us;
+        return true; /* late */
+    size_t size = zk_left(&bytes);
+    bool is_first = !m->begun, is_gone = !frame->file_size || !size;
+    enum receiving_answer answer = RECEIVING_FAILED;
+    if (!is_gone && (m->begun || begin_file(e, frame->file_size)) &&
+        m->from.size == frame->file_size)
+        answer = receiving_add(&m->from, frame->offset, bytes.at, size);
+    if (answer == RECEIVING_FAILED) stop_receiving(m);
+    if (answer == RECEIVING_FAILED || (answer == RECEIVING_WRONG_OFFSET && !is_first)) return true;
+    expect(m, size);
+    m->progress_us = m->chunk_heard_us = e->clock->monotonic_us;
     if (m->from.offset < m->from.size)
-        ask_chunk(e);
+        ask_ahead(e);
     else
         snapshot_received(e);
     return true;
+}
+
+/* A part of a message from that server has come: what is slow is not lost. */
+void mend_part_received(struct ensemble *e, uint8_t from) {
+    struct mend *m = e->mend;
+    if (!m) return;
+    if (m->receiving && from == m->sender) m->chunk_heard_us = e->clock->monotonic_us;
+    if (m->waiting && from == m->asked) m->asked_us = e->clock->monotonic_us;
 }
 
 /* ---- Entries from other servers ---- */
@@ -363,8 +411,9 @@ static void ask_leader(struct ensemble *e) {
     struct mend *m = e->mend;
     uint16_t version;
     uint64_t now = e->clock->monotonic_us;
-    if (!m->leader || now - m->leader_us > LEADER_US || now - m->progress_us < PATIENCE_US) return;
-    if (m->leader_number && now - m->leader_asked_us < ANSWER_US) return;
+    if (!m->leader || now - m->leader_us > leader_us(e) || now - m->progress_us < patience_us(e))
+        return;
+    if (m->leader_number && now - m->leader_asked_us < answer_us(e)) return;
     struct bytes *out =
         peers_begin(e, m->leader, FRAME_TYPE_read_index_request, LINK_URGENT, &version);
     if (!out) return;
@@ -388,8 +437,8 @@ static bool is_denied(const struct ensemble *e, uint8_t leader) {
 void mend_leader_confirmed(struct ensemble *e, uint8_t leader, uint64_t number) {
     struct mend *m = e->mend;
     bool answers = m->leader_number && number == m->leader_number && leader == m->leader;
-    if (answers && is_denied(e, leader) && e->clock->monotonic_us - m->progress_us >= PATIENCE_US &&
-        !m->receiving)
+    if (answers && is_denied(e, leader) &&
+        e->clock->monotonic_us - m->progress_us >= patience_us(e) && !m->receiving)
         give_up(e, leader);
 }
 
@@ -417,13 +466,14 @@ void mend_advance(struct ensemble *e) {
         return;
     }
     if (m->receiving) {
-        if (now - m->progress_us > 4 * ANSWER_US && now - m->snapshot_us > ANSWER_US)
+        uint64_t silence = now - m->chunk_heard_us;
+        if (silence > 4 * answer_us(e))
             stop_receiving(m);
-        else if (now - m->snapshot_us > ANSWER_US)
-            ask_chunk(e);
+        else if (silence > answer_us(e) && now - m->chunk_asked_us > answer_us(e))
+            ask_again(e);
         return;
     }
-    if (m->waiting ? now - m->asked_us > ANSWER_US : now >= m->pause_until_us) ask_next(e);
+    if (m->waiting ? now - m->asked_us > answer_us(e) : now >= m->pause_until_us) ask_next(e);
     ask_leader(e);
     complain(e);
 }

@@ -367,6 +367,7 @@ static void part_received(void *owner, uint64_t from) {
     struct raft_out out = {0};
     if (!from || from > MEMBER_ID_MAX) return;
     clock_read(e->clock);
+    mend_part_received(e, (uint8_t)from);
     if (e->clock->monotonic_us - e->peer[from].heard_us > WHOLE_MESSAGE_US) return;
     core_peer_alive(e, (uint8_t)from, &out);
     if (out.timer) ensemble_perform(e, &out, NULL);

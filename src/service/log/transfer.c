@@ -93,7 +93,10 @@ int receiving_open(struct receiving *r, int directory, const char *path, uint64_
     r->offset = (uint64_t)about.st_size;
     if (r->offset <= size) return 0;
     r->offset = 0;
-    return ftruncate(r->file, 0) == 0 ? 0 : complain(r, "cannot be cut", errno);
+    if (ftruncate(r->file, 0) == 0) return 0;
+    complain(r, "cannot be cut", errno);
+    receiving_close(r);
+    return -1;
 }
 
 void receiving_close(struct receiving *r) {
