@@ -290,6 +290,10 @@ a_gap() {
 }
 a_snapshot() { hurt both && overwrite "$(file snapshot '$')" 60 && looked 1 '^snapshot.* damaged: ' '^lost: nothing' && cut && aside snapshot 1 && number "$(last)" "$(last)"; }
 older_log() { hurt both && overwrite "$(file log 1)" 3000 && looked 1 'older than the newest good snapshot' '^lost: nothing' && cut && aside log 1 && number "$(last)" "$(last)"; }
+all_gone() {
+    hurt both && rm "$WORK"/hurt/log.* && fails_to_serve && looked 1 'is missing, and was the end of the log' '^lost: ' &&
+        cut && number 1 "$(last)"
+}
 hopeless() {
     local snapshot
     hurt both || return 1
@@ -305,6 +309,7 @@ check "recover: a torn end is no damage" torn_end
 check "recover: damage in the middle of the log" in_the_middle
 check "recover: a damaged header" a_header
 check "recover: a missing segment" a_gap
+check "recover: the whole log is missing" all_gone
 check "recover: a damaged snapshot" a_snapshot
 check "recover: damage in entries that a snapshot has" older_log
 check "recover: nothing can be saved" hopeless

@@ -2,11 +2,12 @@
  * changed before that is allowed, and afterwards the log goes on. */
 #include <errno.h>
 #include <inttypes.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include "base/crc32c.h"
 #include "file_help.h"
-#include "service/log/log.h"
+#include "service/log/salvage.h"
 
 enum { SEGMENT = 8192, BATCHES = 14, SEGMENTS_MAX = 8, SECTOR = 512, HEADER = 56, EMPTY = 4 };
 
@@ -362,9 +363,52 @@ static void a_sector_that_cannot_be_read(void **state) {
     assert_int_equal(end, LOG_END_DAMAGED);
     assert_true(failures);
     assert_non_null(strstr(log.message, "cannot be read: Input/output error"));
+    /* The disk gives all of it again: what was given up is gone all the same. */
+    uint64_t next = log.end.next_index, last_of_all = segments;
+    assert_int_equal(next, last->first);
     assert_int_equal(log_give_up_end(&log), 0);
-    append(&log);
+    append_empty(&log);
+    assert_int_equal(log.segments, 1);
+    assert_int_equal(log.segment[0].sequence, last_of_all);
     log_close(&log);
+    log = (struct log){.segment_bytes = SEGMENT};
+    assert_int_equal(log_open(&log, place.directory, place.path, after, 1, take, &replayed, &end),
+                     0);
+    assert_int_equal(end, LOG_WHOLE);
+    assert_int_equal(log.end.next_index, next + 1);
+    log_close(&log);
+}
+
+/* What cannot be opened may be good: it is neither skipped nor taken for damaged. */
+static void files_that_cannot_be_opened(void **state) {
+    struct rlimit limit, all;
+    struct salvage salvage;
+    struct log log;
+    enum log_state end;
+    unsigned refused = 0;
+    (void)state;
+    arrange(0, NULL, 0, true);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
+    limit = all;
+    int next = dup(place.directory);
+    close(next);
+    for (int more = 0, status = -1; status != 0; more++) {
+        assert_true(more < 5);
+        limit.rlim_cur = (rlim_t)(next + more);
+        setrlimit(RLIMIT_NOFILE, &limit);
+        status = open_log(&log, &end);
+        int salvaged = salvage_open(&salvage, place.directory, place.path, 0, 0, 0, 1);
+        setrlimit(RLIMIT_NOFILE, &all);
+        assert_int_not_equal(end, LOG_END_DAMAGED);
+        if (status) assert_non_null(strstr(log.message, "Too many open files"));
+        if (!more) assert_non_null(strstr(log.message, "/mark: "));
+        assert_string_equal(salvage.what, "");
+        if (!salvaged) assert_true(salvage_is_whole(&salvage));
+        refused += status != 0;
+        salvage_close(&salvage);
+        log_close(&log);
+    }
+    assert_true(refused >= 2);
 }
 
 static void a_directory_that_is_moved_away(void **state) {
@@ -474,6 +518,7 @@ int main(void) {
         cmocka_unit_test(segments_removed),
         cmocka_unit_test(marks_damaged),
         cmocka_unit_test(a_sector_that_cannot_be_read),
+        cmocka_unit_test(files_that_cannot_be_opened),
         cmocka_unit_test(a_directory_that_is_moved_away),
         cmocka_unit_test(what_is_no_file_is_not_waited_for),
         cmocka_unit_test(segments_of_version_2),

@@ -289,6 +289,65 @@ static void test_replaced(void **state) {
     place_close(&place);
 }
 
+/* What may have been replaced is kept for whoever knows the term of what was there. */
+static void test_dropped(void **state) {
+    struct log log = begin();
+    struct salvage s;
+    struct salvage_hole hole;
+    struct raft_batch batch;
+    (void)state;
+    for (uint64_t i = 1; i <= 3; i++) append(&log, i, 1, 1);
+    uint64_t lost = log.end.offset;
+    append(&log, 4, 2, 1);
+    append(&log, 5, 2, 1);
+    log_close(&log);
+    flip(lost + 8); /* it may have begun with the entry 2 */
+    assert_int_equal(salvage_open(&s, place.directory, place.path, 0, 0, 0, 3), 0);
+    assert_true(salvage_find_hole(&s, 0, &hole));
+    assert_int_equal(hole.first, 2);
+    assert_int_equal(hole.last, 3);
+    assert_int_equal(hole.term, 0);
+    assert_int_equal(hole.pin_index, 4);
+    assert_int_equal(hole.pin_term, 2);
+    assert_false(salvage_read(&s, 2, 3, SIZE_MAX, &batch));
+    assert_true(salvage_read_dropped(&s, 3, 9, SIZE_MAX, &batch));
+    assert_int_equal(batch.term, 1);
+    expect_entry(&batch, 3, 1);
+    assert_false(salvage_read_dropped(&s, 1, 9, SIZE_MAX, &batch));
+    assert_false(salvage_read_dropped(&s, 4, 9, SIZE_MAX, &batch));
+    salvage_learn(&s, 2, 2, 1);
+    assert_true(salvage_read(&s, 2, 3, SIZE_MAX, &batch));
+    expect_entry(&batch, 2, 1);
+    assert_int_equal(salvage_lacking(&s), 1);
+    assert_true(salvage_find_hole(&s, 0, &hole));
+    assert_int_equal(hole.first, 4);
+    salvage_close(&s);
+    place_close(&place);
+}
+
+/* An entry of another term is not what was dropped, and takes the place of a part of the hole. */
+static void test_dropped_of_another_term(void **state) {
+    struct log log = begin();
+    struct salvage s;
+    struct raft_batch batch;
+    (void)state;
+    for (uint64_t i = 1; i <= 4; i++) append(&log, i, 1, 1);
+    uint64_t lost = log.end.offset;
+    append(&log, 5, 4, 1);
+    append(&log, 6, 4, 1);
+    log_close(&log);
+    flip(lost + 8);
+    assert_int_equal(salvage_open(&s, place.directory, place.path, 0, 0, 0, 4), 0);
+    salvage_learn(&s, 2, 1, 1);
+    salvage_learn(&s, 3, 2, 3);
+    assert_true(salvage_read(&s, 2, 4, SIZE_MAX, &batch));
+    assert_int_equal(batch.count, 1);
+    assert_false(salvage_read(&s, 3, 4, SIZE_MAX, &batch));
+    assert_int_equal(salvage_term_at(&s, 3), 3);
+    salvage_close(&s);
+    place_close(&place);
+}
+
 /* Headers say what entries were there. */
 static void test_entries_only(void **state) {
     struct log log = begin();
@@ -388,7 +447,8 @@ static void test_begin_is_lost(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_entries_only), cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_recognized), cmocka_unit_test(test_begin_is_lost),
+        cmocka_unit_test(test_dropped),      cmocka_unit_test(test_dropped_of_another_term),
+        cmocka_unit_test(test_recognized),   cmocka_unit_test(test_begin_is_lost),
         cmocka_unit_test(test_journals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,7 +62,10 @@ static void collect(struct salvage *s, struct holdings *h) {
     for (uint64_t i = s->after + 1; i <= salvage_last(s) && i < INDEX_MAX; i++) {
         size_t at = 0;
         h->term[i] = salvage_term_at(s, i);
-        if (!salvage_read(s, i, i, SIZE_MAX, &batch) || !raft_next(&batch, &at, &entry)) continue;
+        if (!salvage_read(s, i, i, SIZE_MAX, &batch) &&
+            (h->term[i] || !salvage_read_dropped(s, i, i, SIZE_MAX, &batch)))
+            continue;
+        if (!raft_next(&batch, &at, &entry)) continue;
         h->hash[i] = hash_long(entry.bytes, entry.size, entry.term) | 1;
     }
 }
@@ -131,7 +134,9 @@ static bool is_recognized(const struct holdings *h, const struct salvage_hole *h
         if (i <= other->snapshot) return true;
         bool pinned = hole->pin_index && other->term[hole->pin_index] == hole->pin_term;
         bool committed = i <= h->commit_index && i <= other->commit_index;
-        if (other != h && other->hash[i] && (pinned || committed)) return true;
+        if (other == h) continue;
+        if (other->term[i] && pinned) return true; /* then the term is learned */
+        if (other->hash[i] && other->term[i] && committed) return true;
     }
     return false;
 }

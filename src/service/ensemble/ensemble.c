@@ -554,10 +554,19 @@ void ensemble_start(struct ensemble *e) {
     if (ensemble_is_standalone(e)) ensemble_advance(e);
 }
 
+/* After the files were mended.  More may have been damaged meanwhile, but what is damaged each time
+ * would be written again and again, until the disk is full. */
 void ensemble_reopen(struct ensemble *e) {
-    log_close(&e->disk.log);
-    window_close(&e->log);
+    enum { IN_VAIN_MAX = 3 };
     if (snapshots_restore(e) != 0 || open_core(e) != 0) _exit(ENSEMBLE_EXIT_FAILED);
+    e->mended_in_vain = e->mend ? e->mended_in_vain + 1 : 0;
+    if (e->mended_in_vain == IN_VAIN_MAX) {
+        logger_error("the files were mended and are damaged again, several times, so the server "
+                     "stops; check the disk, or remove this member and let it join again with an "
+                     "empty directory",
+                     LOGGER_STRING("path", e->settings->data_dir));
+        _exit(ENSEMBLE_EXIT_FAILED);
+    }
     peers_update(e);
     e->callbacks->snapshot_installed(e->owner);
     if (e->mend)

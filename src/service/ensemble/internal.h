@@ -208,6 +208,7 @@ struct ensemble {
     struct catch_up *catch_up; /* entries and snapshots on their way to others; NULL: none */
     struct mend *mend;         /* this server's files are damaged, and it does not take part until
                                   they are mended; NULL: they are not */
+    unsigned mended_in_vain;   /* so often, one after another: they were damaged again at once */
     struct read_index read_index;
     struct ensemble_statistics statistics;
     struct timings timings;

@@ -132,10 +132,12 @@ static void finish(struct ensemble *e) {
 /* Those that are newer than the one from which this server has started could not be read. */
 static void set_aside_damaged(struct ensemble *e, uint64_t good) {
     struct snapshots found;
-    if (snapshots_list(&found, e->disk.data_directory, e->settings->data_dir) != 0) return;
+    if (snapshots_list(&found, e->disk.data_directory, e->settings->data_dir) != 0)
+        fail(found.message);
     for (size_t i = 0; i < found.count; i++)
-        if (found.index[i] > e->mend->salvage.after && found.index[i] < good)
-            snapshot_set_aside(&found, found.index[i]);
+        if (found.index[i] > e->mend->salvage.after && found.index[i] < good &&
+            snapshot_set_aside(&found, found.index[i]) != 0)
+            fail(found.message); /* it would be found again at each start */
 }
 
 /* There is a leader, which has all that is committed; what is lacking is not in its log. */

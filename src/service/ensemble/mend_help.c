@@ -152,9 +152,16 @@ static void help_healthy(struct ensemble *e, uint8_t to, const struct frame_mend
 
 static void help_damaged(struct ensemble *e, uint8_t to, const struct frame_mend_request *request) {
     struct salvage *s = mend_salvage(e);
-    struct raft_batch batch;
-    if (!salvage_read(s, request->first, request->last, ENTRIES, &batch))
-        batch = (struct raft_batch){0};
+    struct raft_batch batch = {0};
+    bool has = salvage_read(s, request->first, request->last, ENTRIES, &batch);
+    if (!has && request->first > s->after && !salvage_term_at(s, request->first) &&
+        salvage_read_dropped(s, request->first, request->last, ENTRIES, &batch)) {
+        /* It may not have been in this log any more, so only its index and term say what it is. */
+        struct frame_mend_response dropped = response(request->number, &batch);
+        answer(e, to, &dropped, &batch);
+        return;
+    }
+    if (!has) batch = (struct raft_batch){0};
     struct frame_mend_response frame = response(request->number, &batch);
     frame.commit_index = s->commit_index;
     frame.pinned = request->pin_index && request->pin_term &&

@@ -60,6 +60,11 @@ static int load_newest(struct ensemble *e, struct start *start) {
     for (size_t i = 0; i < found.count; i++) {
         if (data_load(e->tree, &found, found.index[i], &start->term) == 0)
             return start->index = found.index[i], 0;
+        if (file_may_be_good(found.error)) {
+            logger_error("a snapshot cannot be read, and may be good, so the server does not start",
+                         LOGGER_STRING("reason", found.message));
+            return -1;
+        }
         logger_warning("a snapshot cannot be loaded; an older one is tried, if there is one, and "
                        "the log before it",
                        LOGGER_UINT("snapshot_index", found.index[i]),
@@ -192,6 +197,8 @@ static int renew_vote(struct ensemble *e) {
 
 static void open_log(struct ensemble *e, struct start *start) {
     struct data_replay replay;
+    log_close(&e->disk.log);
+    window_close(&e->log);
     e->snapshotting.last_zxid = e->tree->zxid;
     data_replay_open(&replay, e->tree, start->index, start->term);
     replay.context = e;
@@ -230,14 +237,33 @@ static bool let_others_mend(struct ensemble *e, const struct start *start) {
     return mendable;
 }
 
-int snapshots_restore(struct ensemble *e) {
-    struct start start = {0};
+static bool is_damaged(const struct ensemble *e, const struct start *start) {
+    return start->unread || start->end == LOG_END_DAMAGED || start->newest > window_last(&e->log);
+}
+
+static int read_files(struct ensemble *e, struct start *start) {
+    *start = (struct start){0};
     data_clear(e->tree);
-    if (load_newest(e, &start) != 0) return -1;
-    open_log(e, &start);
-    bool is_damaged =
-        start.unread || start.end == LOG_END_DAMAGED || start.newest > window_last(&e->log);
-    if (is_damaged && let_others_mend(e, &start)) return renew_vote(e);
+    if (load_newest(e, start) != 0) return -1;
+    open_log(e, start);
+    return 0;
+}
+
+/* A disk that fails may give at the second attempt what it did not at the first. */
+static int read_patiently(struct ensemble *e, struct start *start) {
+    if (read_files(e, start) != 0) return -1;
+    if (!is_damaged(e, start)) return 0;
+    if (read_files(e, start) != 0) return -1;
+    if (!is_damaged(e, start))
+        logger_warning("the files could be read at the second attempt only; check the disk",
+                       LOGGER_STRING("path", e->settings->data_dir));
+    return 0;
+}
+
+int snapshots_restore(struct ensemble *e) {
+    struct start start;
+    if (read_patiently(e, &start) != 0) return -1;
+    if (is_damaged(e, &start) && let_others_mend(e, &start)) return renew_vote(e);
     if (start.unread)
         logger_error("the log cannot be replayed, so the server does not start",
                      LOGGER_STRING("reason", e->disk.log.message));

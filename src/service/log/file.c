@@ -20,6 +20,21 @@ const char *file_error(int error) {
                                 : strerror(error);
 }
 
+bool file_may_be_good(int error) {
+    switch (error) {
+    case EACCES:
+    case EPERM:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+    case EAGAIN:
+    case ESTALE:
+    case ETIMEDOUT: return true;
+    default: return false;
+    }
+}
+
 int file_set_aside(int directory, const char *name) {
     enum { TRIES = 1000 };
     char aside[256];

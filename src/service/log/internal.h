@@ -67,7 +67,8 @@ struct segment_view { /* a segment, of which a part is in memory */
     unsigned char *part;
     uint64_t part_offset;
     size_t part_size, part_room;
-    int error; /* what cannot be read is taken for damage: errno, and the first such offset */
+    int error; /* why it cannot be opened; or, what cannot be read is taken for damage: errno, and
+                  the first such offset */
     uint64_t error_offset;
 };
 
@@ -80,7 +81,7 @@ struct batch_place {         /* of a batch that has a header */
 /* -1, and the log's message.  The view has to be closed either way. */
 int segment_open(struct log *log, struct segment_view *view, uint64_t sequence);
 void segment_close(struct segment_view *view);
-/* Only the header; false: it is missing or damaged. */
+/* Only the header; false: it cannot be read (errno), or is damaged (0). */
 bool segment_read_header(int directory, uint64_t sequence, struct segment_header *header);
 
 static inline bool segment_is_old(const struct segment_view *view) { return !view->header.size; }
@@ -118,8 +119,8 @@ void tail_judge(struct segment_view *view, const struct log_end *end, bool is_la
 
 /* ---- The mark (mark.c) ---- */
 
-/* All zero: there is none, or none can be read. */
-void mark_read(int directory, struct log_mark *mark);
+/* All zero: there is none, or it is damaged. */
+int mark_read(struct log *log);
 /* Moves the mark to the end of the log; `durable`: when it returns. */
 int mark_move(struct log *log, bool durable);
 

@@ -28,16 +28,19 @@ int log_list_segments(struct log *log) {
     int copy = openat(log->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing = copy < 0 ? NULL : fdopendir(copy);
     if (!listing) return log_fail_errno(log, "cannot be listed", ".");
-    for (struct dirent *found; (found = readdir(listing));) {
+    int status = 0;
+    for (struct dirent *found; !status && (found = readdir(listing));) {
         struct segment_header header;
         uint64_t sequence;
         if (!segment_is_named(found->d_name, &sequence)) continue;
         bool good = segment_read_header(log->directory, sequence, &header);
+        if (!good && file_may_be_good(errno))
+            status = log_fail_errno(log, "cannot be read", found->d_name);
         add_segment(log, sequence, good ? &header : NULL);
     }
     closedir(listing);
     if (log->segments) qsort(log->segment, log->segments, sizeof *log->segment, by_sequence);
-    return 0;
+    return status;
 }
 
 size_t log_first_needed(const struct log *log, uint64_t index) {
@@ -144,6 +147,14 @@ uint64_t log_durable_end(const struct log *log, const struct segment_header *hea
     return mark->sequence > header->sequence ? UINT64_MAX : 0;
 }
 
+/* The log ends where it was read to. */
+static void end_is_damaged(struct log *log, const struct replay *r) {
+    *r->end = LOG_END_DAMAGED;
+    log->end_damaged = true;
+    log->damaged_from = log->end.offset;
+    log->last_batch = r->last_batch;
+}
+
 /* Decides what follows the last good batch of a segment: nothing, a torn batch, or damage. */
 static int check_end(struct log *log, struct segment_view *view, bool is_last, struct replay *r) {
     struct tail tail;
@@ -159,6 +170,7 @@ static int check_end(struct log *log, struct segment_view *view, bool is_last, s
         log_fail(log, "%s/%s: %s", log->path, view->name, tail.what);
         return log->read_only ? 0 : segment_cut(log, view, log->end.offset);
     }
+    end_is_damaged(log, r);
     log_fail(log,
              "%s/%s: %s: entries from %" PRIu64 " on are lost, and may have been "
              "acknowledged; " LOG_ADVICE,
@@ -195,6 +207,7 @@ static int rename_again(struct log *log, const char *name) {
 static int open_last(struct log *log, struct segment_view *view, uint64_t last_batch) {
     struct stat about;
     bool is_new = !last_batch && log->mark.sequence < view->header.sequence;
+    if (log->file >= 0) close(log->file);
     log->file = file_open(log->directory, view->name, O_RDWR);
     if (log->file < 0 || fstat(log->file, &about) != 0)
         return log_fail_errno(log, "cannot be written", view->name);
@@ -277,7 +290,7 @@ static uint64_t last_sequence(const struct log *log) {
 static int check_mark(struct log *log, struct replay *r) {
     char name[SEGMENT_NAME_SIZE];
     if (log->mark.sequence <= last_sequence(log)) return 0;
-    *r->end = LOG_END_DAMAGED;
+    end_is_damaged(log, r);
     log_fail(log,
              "%s/%s: is missing, and was the end of the log up to entry %" PRIu64
              ": entries from %" PRIu64 " on are lost, and may have been acknowledged; " LOG_ADVICE,
@@ -310,25 +323,22 @@ int log_open(struct log *log, int directory, const char *path, uint64_t after, u
                         .mark_file = -1};
     *end = LOG_WHOLE;
     log_reset(log, after, term);
-    mark_read(directory, &log->mark); /* before the segments: another process may be writing */
-    if (log_list_segments(log) != 0 || replay_all(log, &r) != 0) return -1;
+    /* The mark before the segments: another process may be writing. */
+    if (mark_read(log) != 0 || log_list_segments(log) != 0 || replay_all(log, &r) != 0) return -1;
     if (log->end.commit_index < after) log->end.commit_index = after;
-    log->end_damaged = *end == LOG_END_DAMAGED;
     if (faccessat(directory, SPARE_NAME, F_OK, 0) == 0) log->spare = SPARE_STALE;
     return 0;
 }
 
-/* The log ends where it was read to; the mark comes last, so all of this can be repeated. */
+/* The mark comes last, so all of this can be repeated. */
 int log_give_up_end(struct log *log) {
     struct segment_view view;
-    struct raft_batch batch;
     log->end_damaged = false;
     if (!log->segments) return mark_move(log, true);
     int status = segment_open(log, &view, last_sequence(log));
-    uint64_t last_batch = 0, end = view.begin, next;
-    for (; !status && segment_batch(&view, end, &batch, &next); end = next) last_batch = end;
-    if (!status) status = segment_cut(log, &view, end);
-    if (!status && log->end.offset == end) status = open_last(log, &view, last_batch);
+    if (!status) status = segment_cut(log, &view, log->damaged_from);
+    if (!status && log->end.offset == log->damaged_from)
+        status = open_last(log, &view, log->last_batch);
     if (log->size < view.header.size) log->size = view.header.size; /* it has its size again */
     segment_close(&view);
     return status ? status : mark_move(log, true);
@@ -389,8 +399,7 @@ int log_examine(struct log *log, int directory, const char *path, log_finding_fn
                 void *context) {
     struct log_end end = {0};
     *log = (struct log){.directory = directory, .path = path, .file = -1, .mark_file = -1};
-    mark_read(directory, &log->mark);
-    if (log_list_segments(log) != 0) return -1;
+    if (mark_read(log) != 0 || log_list_segments(log) != 0) return -1;
     for (size_t i = 0; i < log->segments; i++) {
         char name[SEGMENT_NAME_SIZE];
         struct log_finding found;

@@ -82,7 +82,8 @@ struct log {
     int file;         /* of the last segment; -1: the next batch begins a new one */
     uint64_t size;    /* of the last segment, preallocated */
     uint64_t inode;   /* of the last segment's file */
-    bool end_damaged; /* until log_give_up_end */
+    bool end_damaged; /* until log_give_up_end, from there on: a disk that fails may give ... */
+    uint64_t damaged_from, last_batch; /* ... something else at the next attempt (offsets) */
     enum log_spare spare;
     int spare_file; /* if it is ready */
     uint64_t spare_size;

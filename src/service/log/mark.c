@@ -27,17 +27,20 @@ static uint32_t crc_of(const struct slot *slot) {
     return crc32c(0, slot, offsetof(struct slot, crc));
 }
 
-void mark_read(int directory, struct log_mark *mark) {
+int mark_read(struct log *log) {
+    struct log_mark *mark = &log->mark;
     struct slot slot;
-    int file = file_open(directory, NAME, O_RDONLY);
+    int file = file_open(log->directory, NAME, O_RDONLY);
     *mark = (struct log_mark){0};
-    if (file < 0) return;
+    if (file < 0 && file_may_be_good(errno)) return log_fail_errno(log, "cannot be read", NAME);
+    if (file < 0) return 0;
     for (int i = 0; i < 2; i++)
         if (pread(file, &slot, sizeof slot, (off_t)i * SECTOR) == sizeof slot &&
             memcmp(slot.magic, MAGIC, sizeof MAGIC) == 0 && slot.crc == crc_of(&slot) &&
             slot.mark.number > mark->number)
             *mark = slot.mark;
     close(file);
+    return 0;
 }
 
 static int open_file(struct log *log) {

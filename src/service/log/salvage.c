@@ -37,6 +37,24 @@ static void insert(struct salvage *s, size_t at, struct salvage_piece rest) {
     s->piece[at] = rest;
 }
 
+/* A part of a piece, or nothing of it. */
+static struct salvage_piece clipped(const struct salvage_piece *p, uint64_t first, uint64_t last) {
+    struct salvage_piece part = *p;
+    if (first > part.first) part.first = first;
+    if (last > last_of(p)) last = last_of(p);
+    part.count = last < part.first ? 0 : last - part.first + 1;
+    return part;
+}
+
+/* All entries from an index on may have been replaced. */
+static void keep_dropped(struct salvage *s, uint64_t index) {
+    for (size_t i = s->pieces; i-- > 0 && last_of(&s->piece[i]) >= index;) {
+        if (!s->piece[i].intact) continue;
+        s->dropped = grown(s->dropped, &s->dropped_room, s->dropped_count + 1, sizeof *s->dropped);
+        s->dropped[s->dropped_count++] = clipped(&s->piece[i], index, UINT64_MAX);
+    }
+}
+
 /* Drops all entries from an index on. */
 static void truncate_at(struct salvage *s, uint64_t index) {
     while (s->pieces && s->piece[s->pieces - 1].first >= index) s->pieces--;
@@ -94,6 +112,7 @@ static void confirm(struct salvage *s, uint64_t index, uint64_t term) {
         limit = scan->start;
     if (limit >= index) limit = index - 1;
     if (limit >= scan->next) limit = scan->next - 1;
+    keep_dropped(s, limit + 1);
     truncate_at(s, limit + 1);
     uint64_t first = s->pieces ? salvage_last(s) + 1 : limit + 1;
     push_hole(s, first, index - 1, 0);
@@ -227,12 +246,14 @@ static void scan_last(struct salvage *s, struct segment_view *view, size_t segme
     s->scan->uncertain = false;
 }
 
-static void scan_segments(struct salvage *s, size_t first) {
+/* -1: a segment cannot be opened, and may be good. */
+static int scan_segments(struct salvage *s, size_t first) {
     uint64_t end = 0;
     for (size_t i = first; i < s->log.segments; i++) {
         struct segment_view view;
         bool is_last = i + 1 == s->log.segments, torn = false;
         if (segment_open(&s->log, &view, s->log.segment[i].sequence) != 0) {
+            if (view.file < 0 && file_may_be_good(view.error)) return -1;
             note(s, i, "its header is damaged", 0);
             become_uncertain(s);
             if (is_last) s->tail_lost = true;
@@ -251,11 +272,12 @@ static void scan_segments(struct salvage *s, size_t first) {
         segment_close(&view);
     }
     uint64_t last = s->log.segments ? s->log.segment[s->log.segments - 1].sequence : 0;
-    if (s->log.mark.sequence <= last) return;
+    if (s->log.mark.sequence <= last) return 0;
     s->tail_lost = true;
     if (!*s->what)
         snprintf(s->what, sizeof s->what, "%s: the last segment of the log is missing",
                  s->log.path);
+    return 0;
 }
 
 /* ---- The log as a whole ---- */
@@ -318,6 +340,21 @@ static void neighbours(const struct salvage *s, size_t i, uint64_t *min, uint64_
     if (!*max) *max = s->scan->vote_term; /* none is newer */
 }
 
+/* Two entries of one index and term are the same, so what was dropped may be what is lost. */
+static void take_back(struct salvage *s, const struct salvage_piece *dropped) {
+    for (size_t i = 0; i < s->pieces; i++) {
+        struct salvage_piece hole = s->piece[i];
+        if (hole.intact || hole.term != dropped->term || !dropped->intact) continue;
+        struct salvage_piece part = clipped(dropped, hole.first, last_of(&hole));
+        if (!part.count) continue;
+        struct salvage_piece before = clipped(&hole, hole.first, part.first - 1);
+        struct salvage_piece after = clipped(&hole, last_of(&part) + 1, UINT64_MAX);
+        s->piece[i] = part;
+        insert(s, i + 1, after);
+        insert(s, i, before);
+    }
+}
+
 static void bound_terms(struct salvage *s) {
     uint64_t min, max;
     for (size_t i = 0; i < s->pieces; i++) /* data that was restored may have newer ones */
@@ -328,14 +365,14 @@ static void bound_terms(struct salvage *s) {
         neighbours(s, i, &min, &max);
         if (min && min == max) s->piece[i].term = min;
     }
+    for (size_t i = 0; i < s->dropped_count; i++) take_back(s, &s->dropped[i]);
 }
 
 int salvage_open(struct salvage *s, int directory, const char *path, uint64_t after, uint64_t term,
                  uint64_t lost_snapshot, uint64_t vote_term) {
     *s = (struct salvage){.after = after, .term = term, .lost_snapshot = lost_snapshot};
     s->log = (struct log){.directory = directory, .path = path, .file = -1, .mark_file = -1};
-    mark_read(directory, &s->log.mark);
-    if (log_list_segments(&s->log) != 0) return -1;
+    if (mark_read(&s->log) != 0 || log_list_segments(&s->log) != 0) return -1;
     s->damaged = calloc(s->log.segments + 1, sizeof *s->damaged);
     s->scan = calloc(1, sizeof *s->scan);
     cv_assert(s->damaged && s->scan);
@@ -361,7 +398,7 @@ int salvage_open(struct salvage *s, int directory, const char *path, uint64_t af
                      path, after + 1);
         push_hole(s, s->scan->start, s->scan->start, s->scan->start_term);
     }
-    scan_segments(s, first);
+    if (scan_segments(s, first) != 0) return -1;
     add_lost_snapshot(s);
     bound_terms(s);
     fit_to_snapshot(s);
@@ -374,6 +411,7 @@ void salvage_close(struct salvage *s) {
     if (s->view) segment_close(s->view);
     free(s->view);
     free(s->piece);
+    free(s->dropped);
     free(s->damaged);
     free(s->scan);
     log_close(&s->log);
@@ -442,11 +480,26 @@ bool salvage_read(struct salvage *s, uint64_t index, uint64_t last, size_t bytes
                   struct raft_batch *batch) {
     struct salvage_piece *p = find(s, index);
     if (!p || !p->intact || last < index) return false;
-    if (!read_piece(s, p, batch)) {
-        p->intact = false; /* by now */
+    if (!read_piece(s, p, batch)) { /* by now */
+        p->intact = false;
+        for (size_t i = 0; i < s->dropped_count; i++)
+            if (s->dropped[i].sequence == p->sequence && s->dropped[i].offset == p->offset)
+                s->dropped[i].intact = false;
         return false;
     }
     return clip(batch, index, last < last_of(p) ? last : last_of(p), bytes_max);
+}
+
+bool salvage_read_dropped(struct salvage *s, uint64_t index, uint64_t last, size_t bytes_max,
+                          struct raft_batch *batch) {
+    const struct salvage_piece *newest = NULL;
+    for (size_t i = 0; i < s->dropped_count; i++) {
+        const struct salvage_piece *p = &s->dropped[i];
+        bool has = p->intact && p->first <= index && index <= last_of(p);
+        if (has && (!newest || p->term > newest->term)) newest = p;
+    }
+    if (!newest || last < index || !read_piece(s, newest, batch)) return false;
+    return clip(batch, index, last < last_of(newest) ? last : last_of(newest), bytes_max);
 }
 
 /* ---- What it lacks ---- */

@@ -27,6 +27,9 @@ struct salvage {
     uint64_t lost_snapshot;
     struct salvage_piece *piece; /* without gap, from after + 1 on */
     size_t pieces, room;
+    struct salvage_piece *dropped; /* intact, but it is not known whether the log still held them:
+                                    * whoever lost an entry of this index and term may have it */
+    size_t dropped_count, dropped_room;
     uint64_t commit_index;      /* as the log says */
     bool tail_lost;             /* after the last piece something was lost, and nobody knows what */
     bool illogical;             /* good batches contradict each other: this is no damage */
@@ -60,6 +63,9 @@ uint64_t salvage_run(const struct salvage *salvage, uint64_t index);
  * call.  False: that entry is not intact, or not there. */
 bool salvage_read(struct salvage *salvage, uint64_t index, uint64_t last, size_t bytes_max,
                   struct raft_batch *batch);
+/* The same from what was dropped, of the newest term. */
+bool salvage_read_dropped(struct salvage *salvage, uint64_t index, uint64_t last, size_t bytes_max,
+                          struct raft_batch *batch);
 
 /* ---- What it lacks ---- */
 

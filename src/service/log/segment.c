@@ -130,8 +130,10 @@ int segment_open(struct log *log, struct segment_view *view, uint64_t sequence) 
     *view = (struct segment_view){0};
     segment_name(view->name, sequence);
     view->file = file_open(log->directory, view->name, O_RDONLY);
-    if (view->file < 0 || fstat(view->file, &about) != 0)
+    if (view->file < 0 || fstat(view->file, &about) != 0) {
+        view->error = errno;
         return log_fail_errno(log, "cannot be read", view->name);
+    }
     view->size = (uint64_t)about.st_size;
     if (view->size < sizeof(struct old_segment_header))
         return log_fail(log, "%s/%s: is too short for a segment: its entries are lost; " LOG_ADVICE,
@@ -143,6 +145,8 @@ int segment_open(struct log *log, struct segment_view *view, uint64_t sequence) 
                         "read; " LOG_ADVICE,
                         log->path, view->name, view->error ? ", " : "",
                         view->error ? strerror(view->error) : "");
+    /* Nothing is written beyond the size in its header. */
+    if (!segment_is_old(view) && view->size > view->header.size) view->size = view->header.size;
     view->begin =
         segment_is_old(view) ? sizeof(struct old_segment_header) : sizeof(struct segment_header);
     return 0;
@@ -158,7 +162,9 @@ bool segment_read_header(int directory, uint64_t sequence, struct segment_header
     int file = file_open(directory, segment_name(name, sequence), O_RDONLY);
     if (file < 0) return false;
     ssize_t size = pread(file, bytes, sizeof bytes, 0);
+    int error = size < 0 ? errno : 0;
     close(file);
+    errno = error;
     return size > 0 && take_header(bytes, (size_t)size, sequence, header);
 }
 

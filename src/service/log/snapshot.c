@@ -29,6 +29,7 @@ char *snapshot_name(char name[SNAPSHOT_NAME_SIZE], uint64_t index) {
 
 static void complain(struct snapshots *s, const char *name, const char *what, int error) {
     const char *slash = strcmp(s->path, "/") == 0 ? "" : "/";
+    s->error = error;
     snprintf(s->message, sizeof s->message, "%s%s%s: %s%s%s", s->path, slash, name, what,
              error ? ": " : "", error ? file_error(error) : "");
 }
@@ -50,8 +51,8 @@ int snapshots_list(struct snapshots *s, int directory, const char *path) {
     for (struct dirent *found; (found = readdir(listing));) {
         char again[SNAPSHOT_NAME_SIZE];
         uint64_t index;
-        if (sscanf(found->d_name, "snapshot.%16" SCNx64, &index) == 1 &&
-            strcmp(found->d_name, snapshot_name(again, index)) == 0)
+        if (sscanf(found->d_name, "snapshot.%16" SCNx64, &index) == 1 && index &&
+            index <= INT64_MAX && strcmp(found->d_name, snapshot_name(again, index)) == 0)
             remember(s, index);
     }
     closedir(listing);

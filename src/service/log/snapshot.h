@@ -18,6 +18,7 @@ struct snapshots { /* of a directory */
     const char *path;
     uint64_t index[SNAPSHOTS_MAX]; /* newest first; older ones than these are ignored */
     size_t count;
+    int error; /* with a message: errno; 0: what is wrong is in the file */
     char message[SNAPSHOT_MESSAGE_MAX];
 };
 

@@ -53,6 +53,7 @@ static int load(struct tree *tree, struct snapshots *found, struct snapshot_read
                 const char *name) {
     const char *why = NULL;
     if (!reader) return -1;
+    found->error = 0;
     int status = tree_load(tree, snapshot_read, reader, &why);
     if (snapshot_close(reader) != 0) status = -1;
     if (status != 0)

@@ -113,7 +113,7 @@ static void find_usable(struct state *s) {
     for (s->end = s->begin; s->end < s->segments && !s->end_is_usable; s->end++) {
         const struct log_finding *found = &s->segment[s->end];
         if (s->end == s->begin ? found->start_index > s->good + 1 : !found->continues) break;
-        if (found->state == LOG_UNREADABLE) break;
+        if (found->state == LOG_UNREADABLE || found->state == LOG_MISSING) break;
         s->next_index = found->next_index > s->good + 1 ? found->next_index : s->good + 1;
         s->end_is_usable = found->state == LOG_DAMAGED || found->state == LOG_END_DAMAGED;
     }
@@ -139,7 +139,7 @@ static void print_verdict(const struct state *s) {
         fprintf(out, "lost: entries %" PRIu64 " to %" PRIu64 ", at least\n", s->next_index,
                 s->last);
     else
-        fputs("lost: nothing\n", out);
+        fputs(s->end < s->segments ? "lost: nothing that is known of\n" : "lost: nothing\n", out);
     fputs(
         "to do: a standalone server starts again after 'conclave recover --cut'; a member of an "
         "ensemble\nis mended by the others when it starts, and needs that only if nobody has what "
