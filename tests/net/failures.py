@@ -437,6 +437,28 @@ def snapshot_damaged(directory):
     ensemble.stop()
 
 
+def snapshots_removed(directory):
+    """Somebody has removed the snapshots of the leader, which knows of no entry after the newest; and a member needs
+    one while nobody writes."""
+    ensemble, away = with_lagging_member(directory)
+    leader = ensemble.leader()
+    client = connect(leader.address)
+    before = newest_snapshot(leader)
+
+    def newest_has_all():
+        assert client.set("/big", os.urandom(900000)) == 0
+        time.sleep(0.2)
+        return newest_snapshot(leader) != before
+    eventually(newest_has_all, "a snapshot after the last write")
+    for name in os.listdir(leader.directory):
+        if name.startswith("snapshot."):
+            os.remove(f"{leader.directory}/{name}")
+    away.start()
+    eventually(lambda: "a snapshot of the leader was installed" in away.log(), "the member has a snapshot")
+    expect_same(ensemble)
+    ensemble.stop()
+
+
 def receiver_killed(directory):
     """The receiver of a snapshot is killed meanwhile, and goes on where it was."""
     ensemble, away = with_lagging_member(directory)
@@ -614,5 +636,5 @@ def check_reconnecting(member, everybody):
 
 if __name__ == "__main__":
     main([leader_killed, all_killed, stopped_leader, followers_stopped, catches_up_by_log, catches_up_by_log_on_disk,
-          catches_up_by_snapshot, no_memory_for_two_trees, memory_of_one_is_short, much_at_a_time, snapshot_damaged, receiver_killed,
-          sender_killed, rolling_restart, rolling_restart_by_threads])
+          catches_up_by_snapshot, no_memory_for_two_trees, memory_of_one_is_short, much_at_a_time, snapshot_damaged,
+          snapshots_removed, receiver_killed, sender_killed, rolling_restart, rolling_restart_by_threads])

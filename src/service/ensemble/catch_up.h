@@ -59,7 +59,8 @@ struct catch_up {
     struct from_snapshot snapshot[MEMBER_ID_MAX + 1];
     uint64_t up_us[MEMBER_ID_MAX + 1]; /* when the link to it was up last */
     struct verify_job *verify;
-    uint64_t verified_index, verified_term; /* the newest snapshot that was read as a whole */
+    uint64_t verified_index, verified_term;   /* the newest snapshot that was read as a whole */
+    uint64_t unreadable_until_us, damaged_us; /* one could not be read; was found damaged */
 };
 
 /* Begins or continues to send a snapshot. */

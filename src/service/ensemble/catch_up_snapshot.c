@@ -6,10 +6,11 @@
 
 enum {
     CHUNK = 256 << 10,
-    IN_FLIGHT_MAX = 4 << 20, /* bytes */
-    UNSENT_MAX = 1 << 20,    /* bytes, on links that do not say what they carry */
-    AGAIN_US = 500000,       /* what was not answered for so long */
-    AGAIN_TIMES = 8,         /* then it is asked whether the snapshot is damaged */
+    IN_FLIGHT_MAX = 4 << 20,  /* bytes */
+    UNSENT_MAX = 1 << 20,     /* bytes, on links that do not say what they carry */
+    AGAIN_US = 500000,        /* what was not answered for so long */
+    AGAIN_TIMES = 8,          /* then it is asked whether the snapshot is damaged */
+    UNREADABLE_US = 10000000, /* then one that cannot be read is tried again */
 };
 
 void catch_up_close_snapshot(struct from_snapshot *to) {
@@ -25,9 +26,29 @@ static void verify(uv_work_t *work) {
     struct snapshot_reader *reader = snapshot_open(&job->from, job->index, &job->term);
     while (reader && snapshot_read(reader, part, sizeof part) == 0) continue;
     job->good = reader && snapshot_close(reader) == 0;
-    if (reader && !job->good)
-        snprintf(job->from.message, sizeof job->from.message, "%s: its checksum is wrong",
-                 job->from.path);
+    if (job->good || !reader) return;
+    job->from.error = 0;
+    snprintf(job->from.message, sizeof job->from.message, "%s: its checksum is wrong",
+             job->from.path);
+}
+
+static void is_unreadable(struct ensemble *e, const char *reason) {
+    logger_error("a snapshot that another server needs cannot be read; it is tried again in a "
+                 "moment, and the server waits for it; check the disk",
+                 LOGGER_STRING("reason", reason));
+    e->catch_up->unreadable_until_us = e->clock->monotonic_us + UNREADABLE_US;
+}
+
+/* One that cannot be opened may be good, and one that cannot be renamed is found again.  If the one
+ * that took its place is damaged too, there is no end to that. */
+static void is_damaged(struct ensemble *e, const struct verify_job *job) {
+    struct catch_up *c = e->catch_up;
+    uint64_t now = e->clock->monotonic_us, before_us = c->damaged_us;
+    bool replaced = !file_may_be_good(job->from.error) &&
+                    snapshots_replace_damaged(e, job->index, job->from.message);
+    c->damaged_us = now;
+    if (!replaced || (before_us && now - before_us < UNREADABLE_US))
+        is_unreadable(e, job->from.message);
 }
 
 static void verified(uv_work_t *work, int status) {
@@ -41,7 +62,7 @@ static void verified(uv_work_t *work, int status) {
             e->catch_up->verified_index = job->index;
             e->catch_up->verified_term = job->term;
         } else {
-            snapshots_replace_damaged(e, job->index, job->from.message);
+            is_damaged(e, job);
         }
         ensemble_wake(e);
     }
@@ -64,7 +85,7 @@ static void begin_verifying(struct ensemble *e, const struct snapshots *found) {
 static bool open_snapshot(struct ensemble *e, uint8_t id, struct from_snapshot *to) {
     struct catch_up *c = e->catch_up;
     struct snapshots found;
-    if (c->verify) return false;
+    if (c->verify || e->clock->monotonic_us < c->unreadable_until_us) return false;
     if (snapshots_list(&found, e->disk.data_directory, e->settings->data_dir) != 0 ||
         !found.count || found.index[0] <= raft_find_peer(&e->raft, id)->match_index ||
         found.index[0] < e->first_members_index) {
@@ -79,7 +100,7 @@ static bool open_snapshot(struct ensemble *e, uint8_t id, struct from_snapshot *
     to->open = sending_open(&to->file, &found, found.index[0]) == 0;
     e->statistics.snapshots_sent += to->open;
     to->progress_us = e->clock->monotonic_us;
-    if (!to->open) c->verified_index = 0;
+    if (!to->open) is_unreadable(e, found.message);
     return to->open;
 }
 
@@ -88,7 +109,11 @@ static bool send_chunk(struct ensemble *e, uint8_t id, struct from_snapshot *to)
     unsigned char *bytes = malloc(CHUNK);
     cv_assert(bytes);
     long size = sending_read(&to->file, to->sent, bytes, CHUNK);
-    if (!size && to->sent < to->file.size) size = -1; /* the file has become shorter */
+    if (size < 0) is_unreadable(e, strerror(errno));
+    if (!size && to->sent < to->file.size) {
+        is_unreadable(e, "the file has become shorter");
+        size = -1;
+    }
     struct raft_message m = {.type = RAFT_INSTALL_SNAPSHOT,
                              .from = e->raft.self,
                              .to = id,

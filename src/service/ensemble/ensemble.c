@@ -474,19 +474,6 @@ static int open_incarnation(struct ensemble *e) {
     return 0;
 }
 
-/* A snapshot that was restored, or came from another server, may be of a newer term than the vote.
- * The vote is raised before anything of that term is in the log: what a log has lost is not newer
- * than the vote.  So it stays as it is while the log is mended. */
-static int raise_term(struct ensemble *e) {
-    if (e->vote.term >= e->log_start_term || e->mend) return 0;
-    e->vote.term = e->log_start_term;
-    e->vote.voted_for = 0;
-    if (!e->vote.directory_id || vote_write(&e->vote) == 0) return 0; /* 0: identity_open writes */
-    logger_error("the vote cannot be made durable, so the server does not start",
-                 LOGGER_UINT("term", e->vote.term), LOGGER_STRING("reason", e->vote.message));
-    return -1;
-}
-
 static int open_core(struct ensemble *e) {
     struct raft_config config;
     uint8_t self = self_of(e);
@@ -499,7 +486,7 @@ static int open_core(struct ensemble *e) {
     if (status) return status;
     if (!config.count && !e->settings->join)
         config = (struct raft_config){.hash = config.hash, .count = 1, .at = {{self, 0, 1}}};
-    if (raise_term(e) != 0) return ENSEMBLE_EXIT_FAILED;
+    if (identity_raise_term(e) != 0) return ENSEMBLE_EXIT_FAILED;
     raft_open(&e->raft, self, e->vote.term, (uint8_t)e->vote.voted_for);
     e->raft.vote_withheld = e->vote.withheld;
     e->raft.leases_enabled = e->settings->linearizable;

@@ -44,6 +44,19 @@ static void explain_waiting(const struct ensemble *e) {
                       "--found says so for those that do not run");
 }
 
+/* A snapshot that was restored, or came from another server, may be of a newer term than the vote.
+ * The vote is raised before anything of that term is in the log: what a log has lost is not newer
+ * than the vote.  So it stays as it is while the log is mended. */
+int identity_raise_term(struct ensemble *e) {
+    if (e->vote.term >= e->log_start_term || e->mend) return 0;
+    e->vote.term = e->log_start_term;
+    e->vote.voted_for = 0;
+    if (!e->vote.directory_id || vote_write(&e->vote) == 0) return 0; /* 0: identity_open writes */
+    logger_error("the vote cannot be made durable, so the server does not start",
+                 LOGGER_UINT("term", e->vote.term), LOGGER_STRING("reason", e->vote.message));
+    return -1;
+}
+
 int identity_open(struct ensemble *e, bool log_has_config) {
     struct vote *vote = &e->vote;
     struct member_list list = {0};

@@ -2,6 +2,7 @@
  * catch_up_snapshot.c is the sender's. */
 #include "service/ensemble/core.h"
 #include "service/ensemble/internal.h"
+#include "service/ensemble/repeated.h"
 
 #include <stdatomic.h>
 #include <unistd.h>
@@ -33,6 +34,7 @@ struct install {
     struct receiving from;
     bool receiving;
     struct loading loading;
+    struct repeated complaint;
 };
 
 static struct install *install_of(struct ensemble *e) {
@@ -174,7 +176,8 @@ static void load(uv_work_t *work) {
     l->status = receiving_check(&l->from, &l->term, decode, l);
 }
 
-static void complain(const struct receiving *from) {
+static void complain(struct ensemble *e, const struct receiving *from) {
+    if (!repeated_is_due(&e->install->complaint, e->clock->monotonic_us, from->message)) return;
     logger_error("a snapshot of the leader cannot be received; it is sent again",
                  LOGGER_UINT("snapshot_index", from->index),
                  LOGGER_STRING("reason", from->message));
@@ -204,7 +207,7 @@ void install_advance(struct ensemble *e) {
     } else if (has_members(l) && receiving_end(&l->from) == 0) {
         install(e, l);
     } else {
-        complain(&l->from);
+        complain(e, &l->from);
         discard_loaded(e, l);
     }
     l->decoded = false;
@@ -221,7 +224,7 @@ static void loaded(uv_work_t *work, int status) {
         if (!e->draining) ensemble_wake(e);
         return;
     }
-    if (!e->draining) complain(&l->from);
+    if (!e->draining) complain(e, &l->from);
     if (l->aside) tree_close(&l->tree);
     receiving_close(&l->from);
 }
@@ -273,7 +276,7 @@ static void receive_chunk(struct ensemble *e, const struct raft_message *m, stru
     }
     if (!install->receiving ||
         receiving_add(from, chunk->offset, bytes.at, zk_left(&bytes)) == RECEIVING_FAILED) {
-        complain(from); /* without an answer it is sent again, but not at once */
+        complain(e, from); /* without an answer it is sent again, but not at once */
         return;
     }
     answer_chunk(e, m->from, from->index, from->offset);

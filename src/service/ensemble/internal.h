@@ -280,6 +280,8 @@ static inline uint32_t identity_of(uint64_t directory_id) {
 /* Checks that the data is this server's, and whether it may vote; whether the log has a
  * configuration.  0, or the exit status. */
 int identity_open(struct ensemble *ensemble, bool log_has_config);
+/* The vote, to the term of what the log begins with. */
+int identity_raise_term(struct ensemble *ensemble);
 uint64_t identity_incarnation(const struct ensemble *ensemble); /* for links */
 bool identity_is_expected(void *ensemble, uint64_t id, uint64_t of_ensemble, uint32_t directory);
 void identity_introduce(struct ensemble *ensemble, uint8_t to);
@@ -367,8 +369,9 @@ int snapshots_open(struct ensemble *ensemble); /* 0, or an exit status; the reas
 void snapshots_close(struct ensemble *ensemble);
 /* Begins a snapshot if one is due, or `now`. */
 void snapshots_take(struct ensemble *ensemble, bool now);
-/* The newest one turned out to be damaged: it is set aside, and another one is taken. */
-void snapshots_replace_damaged(struct ensemble *ensemble, uint64_t index, const char *reason);
+/* The newest one turned out to be damaged: it is set aside, and another one is taken.  False: it
+ * cannot be renamed, and is found again. */
+bool snapshots_replace_damaged(struct ensemble *ensemble, uint64_t index, const char *reason);
 
 /* 0, or -1; the reason is logged. */
 int snapshots_restore(struct ensemble *ensemble);

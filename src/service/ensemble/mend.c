@@ -19,6 +19,7 @@
 
 #include "base/logger.h"
 #include "service/ensemble/internal.h"
+#include "service/ensemble/repeated.h"
 #include "service/log/salvage.h"
 #include "service/log/transfer.h"
 
@@ -61,6 +62,7 @@ struct mend {
     uint8_t sender;
     uint64_t snapshot_index, chunk_asked_us, chunk_heard_us; /* heard: also a part of one */
     uint64_t chunk, asked_end; /* bytes in an answer; asked_end: all before it were asked for */
+    struct repeated unusable;
     /* The leader, if there is one. */
     uint8_t leader;
     uint8_t denied_by;     /* it could not help with the hole that begins with ... */
@@ -217,8 +219,9 @@ static void snapshot_received(struct ensemble *e) {
     struct mend *m = e->mend;
     uint64_t term, index = m->snapshot_index;
     if (receiving_check(&m->from, &term, read_through, NULL) != 0 || receiving_end(&m->from) != 0) {
-        logger_warning("a snapshot of another server cannot be used; it is asked for again",
-                       LOGGER_STRING("reason", m->from.message));
+        if (repeated_is_due(&m->unusable, e->clock->monotonic_us, m->from.message))
+            logger_warning("a snapshot of another server cannot be used; it is asked for again",
+                           LOGGER_STRING("reason", m->from.message));
         stop_receiving(m);
         return;
     }

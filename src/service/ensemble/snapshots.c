@@ -325,6 +325,7 @@ static int write_new(struct ensemble *e, struct snapshots *into) {
 /* The log before a snapshot goes only after that has been read back. */
 static int read_back(struct snapshots *from, uint64_t index) {
     if (!index || snapshot_verify(from, index) == 0) return 0;
+    if (file_may_be_good(from->error)) return -1;
     logger_error("an older snapshot is damaged: it is renamed to damaged.*, and the log that leads "
                  "to newer ones is kept; the disk may be failing",
                  LOGGER_UINT("snapshot_index", index), LOGGER_STRING("reason", from->message));
@@ -383,11 +384,22 @@ static bool is_due(const struct ensemble *e) {
            e->clock->monotonic_us - s->begun_us >= REST_TIMES * s->last_us;
 }
 
+/* It may have been removed, or found damaged. */
+static bool is_there(const struct ensemble *e, uint64_t index) {
+    char name[SNAPSHOT_NAME_SIZE];
+    return faccessat(e->disk.data_directory, snapshot_name(name, index), F_OK, 0) == 0;
+}
+
+static bool is_up_to_date(const struct ensemble *e, bool now) {
+    uint64_t index = e->applied_index;
+    return !index || (index == e->snapshotting.last_index && (!now || is_there(e, index)));
+}
+
 int ensemble_snapshot_process(const struct ensemble *e) { return e->snapshotting.process; }
 
 void snapshots_take(struct ensemble *e, bool now) {
     struct snapshotting *s = &e->snapshotting;
-    if (s->process || e->applied_index == s->last_index || !(now || is_due(e))) return;
+    if (s->process || is_up_to_date(e, now) || !(now || is_due(e))) return;
     if (e->unfinished) return; /* the tree is as it was after no entry */
     if (tidy_removes(e) && !now) return;
     if (e->clock->monotonic_us < s->retry_us) return;
@@ -412,7 +424,7 @@ void snapshots_take(struct ensemble *e, bool now) {
 }
 
 /* The log before it is still there from the snapshot before it on, so nothing is lost yet. */
-void snapshots_replace_damaged(struct ensemble *e, uint64_t index, const char *reason) {
+bool snapshots_replace_damaged(struct ensemble *e, uint64_t index, const char *reason) {
     struct snapshots found;
     bool aside = snapshots_list(&found, e->disk.data_directory, e->settings->data_dir) == 0 &&
                  snapshot_set_aside(&found, index) == 0;
@@ -426,6 +438,7 @@ void snapshots_replace_damaged(struct ensemble *e, uint64_t index, const char *r
         if (found.index[i] < index) e->snapshotting.last_index = found.index[i];
     e->snapshotting.retry_us = 0;
     snapshots_take(e, true);
+    return aside;
 }
 
 void ensemble_child_ended(struct ensemble *e) {
