@@ -243,7 +243,7 @@ hurt() { rm -rf "$WORK/hurt" && cp -r "$WORK/$1" "$WORK/hurt"; }
 file() { ls "$WORK/hurt" | grep "^$1" | sed -n "$2p"; }
 overwrite() { printf 'damage' | dd of="$WORK/hurt/$1" bs=1 seek="$2" conv=notrunc status=none; }
 number() { serve "$WORK/hurt" && tree number "$AT" "$@" && end; }
-fails_to_serve() { says "conclave recover" 3 "$CONCLAVE" serve --data "$WORK/hurt" --listen 127.0.0.1:0 --set admin.enableServer=false; }
+fails_to_serve() { says "${1:-conclave recover}" 3 "$CONCLAVE" serve --data "$WORK/hurt" --listen 127.0.0.1:0 --set admin.enableServer=false; }
 aside() { [ "$(ls "$WORK/hurt" | grep -c "^damaged.$1")" -eq "$2" ] || { ls "$WORK/hurt"; return 1; }; }
 # looked STATUS TEXT...: without --cut nothing changes, and it says so.
 looked() {
@@ -294,6 +294,17 @@ all_gone() {
     hurt both && rm "$WORK"/hurt/log.* && fails_to_serve && looked 1 'is missing, and was the end of the log' '^lost: ' &&
         cut && number 1 "$(last)"
 }
+# put_log FROM: that of another server, or none.
+put_log() {
+    rm "$WORK"/hurt/{log.*,mark,vote} && { [ $# -eq 0 ] || cp "$WORK/$1"/{log.*,mark,vote} "$WORK/hurt"; }
+}
+not_mounted() {
+    hurt both && put_log && fails_to_serve "is its disk mounted" && looked 1 'there is no log' '^lost: nothing that is known of' &&
+        cut && number 1 "$(last)"
+}
+mixed() { fails_to_serve "of different servers" && exits 3 recover --cut && told 'of different servers'; }
+other_log() { hurt both && put_log logs && mixed; }
+other_snapshot() { hurt logs && cp "$WORK/both/$(ls "$WORK/both" | grep ^snapshot | tail -1)" "$WORK/hurt" && mixed; }
 hopeless() {
     local snapshot
     hurt both || return 1
@@ -310,6 +321,9 @@ check "recover: damage in the middle of the log" in_the_middle
 check "recover: a damaged header" a_header
 check "recover: a missing segment" a_gap
 check "recover: the whole log is missing" all_gone
+check "recover: there is no log beside snapshots" not_mounted
+check "recover: the log of another server alone" other_log
+check "recover: a snapshot of another server alone" other_snapshot
 check "recover: a damaged snapshot" a_snapshot
 check "recover: damage in entries that a snapshot has" older_log
 check "recover: nothing can be saved" hopeless

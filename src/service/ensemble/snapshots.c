@@ -45,6 +45,7 @@ static int open_directory(const char *path) {
 struct start {            /* from which files */
     uint64_t newest;      /* index of the newest snapshot, good or not; 0: there is none */
     uint64_t index, term; /* of the newest good one; 0: none, and the log has to have everything */
+    uint32_t origin;      /* its */
     bool unread;          /* the log could not be read to its end, which may be ... */
     enum log_state end;   /* ... damaged too */
 };
@@ -58,8 +59,11 @@ static int load_newest(struct ensemble *e, struct start *start) {
     }
     start->newest = found.count ? found.index[0] : 0;
     for (size_t i = 0; i < found.count; i++) {
-        if (data_load(e->tree, &found, found.index[i], &start->term) == 0)
-            return start->index = found.index[i], 0;
+        if (data_load(e->tree, &found, found.index[i], &start->term) == 0) {
+            start->index = found.index[i];
+            start->origin = found.origin;
+            return 0;
+        }
         if (file_may_be_good(found.error)) {
             logger_error("a snapshot cannot be read, and may be good, so the server does not start",
                          LOGGER_STRING("reason", found.message));
@@ -260,9 +264,29 @@ static int read_patiently(struct ensemble *e, struct start *start) {
     return 0;
 }
 
+/* What was never an ensemble's has no other id: its snapshots were written beside this log, or
+ * beside none. */
+static int check_origin(const struct ensemble *e, const struct start *start) {
+    const struct log *log = &e->disk.log;
+    if (!start->origin || members_committed(e).size) return 0;
+    if (!log->segments) {
+        logger_error("there is no log, and there was one beside the snapshots, so the server does "
+                     "not start; is its disk mounted, and is --log as it was? 'conclave recover "
+                     "--cut' lets it start without what only the log had",
+                     LOGGER_STRING("path", e->settings->log_dir));
+        return -1;
+    }
+    if (!log->origin || log->origin == start->origin) return 0;
+    logger_error("the snapshots and the log are of different servers, so the server does not "
+                 "start; put back those that belong together, or correct --data and --log",
+                 LOGGER_STRING("data", e->settings->data_dir),
+                 LOGGER_STRING("log", e->settings->log_dir));
+    return -1;
+}
+
 int snapshots_restore(struct ensemble *e) {
     struct start start;
-    if (read_patiently(e, &start) != 0) return -1;
+    if (read_patiently(e, &start) != 0 || check_origin(e, &start) != 0) return -1;
     if (is_damaged(e, &start) && let_others_mend(e, &start)) return renew_vote(e);
     if (start.unread)
         logger_error("the log cannot be replayed, so the server does not start",
@@ -341,7 +365,8 @@ _Noreturn static void write_snapshot(struct ensemble *e) {
     int own = openat(e->disk.data_directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int directory = dup3(own, 3, O_CLOEXEC);
     close_range(4, ~0u, 0);
-    struct snapshots into = {.directory = directory, .path = e->settings->data_dir};
+    struct snapshots into = {
+        .directory = directory, .path = e->settings->data_dir, .origin = e->disk.log.origin};
     if (write_new(e, &into) != 0) _exit(NOT_WRITTEN);
     _exit(read_back(&into, e->snapshotting.base_index) == 0 ? WRITTEN : BASE_DAMAGED);
 }

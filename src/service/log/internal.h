@@ -13,9 +13,9 @@ struct segment_header {
     char magic[16];
     uint64_t key, sequence;
     uint64_t next_index, commit_index, term; /* a struct log_end */
-    uint64_t previous_end;  /* offset at which the previous segment ends; 0: this one is fresh */
-    uint64_t size;          /* of the preallocated file; 0: version 2, which does not say */
-    uint32_t reserved, crc; /* of all before it */
+    uint64_t previous_end; /* offset at which the previous segment ends; 0: this one is fresh */
+    uint64_t size;         /* of the preallocated file; 0: version 2, which does not say */
+    uint32_t origin, crc;  /* origin: see struct log; crc: of all before it */
 };
 /* Between its header and the end mark are the entries.  The first and the last word of the header
  * are not zero, nor is the end mark, and it is known how many sectors in between are: so a batch of
@@ -38,7 +38,7 @@ enum { SEGMENT_NAME_SIZE = 32, BATCH_END_MAX = 16, SECTOR = 512 };
 char *segment_name(char name[SEGMENT_NAME_SIZE], uint64_t sequence);
 bool segment_is_named(const char *name, uint64_t *sequence);
 /* The header of a new segment; 0, or -1 when the system has no random number. */
-int segment_begin(struct segment_header *header, uint64_t sequence, uint64_t size,
+int segment_begin(struct segment_header *header, struct log *log, uint64_t sequence, uint64_t size,
                   const struct log_end *end);
 /* The bytes of a header, as version 2 if it has no size; how many they are. */
 size_t segment_header_form(const struct segment_header *header,

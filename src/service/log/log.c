@@ -28,6 +28,7 @@ int log_list_segments(struct log *log) {
     int copy = openat(log->directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *listing = copy < 0 ? NULL : fdopendir(copy);
     if (!listing) return log_fail_errno(log, "cannot be listed", ".");
+    uint64_t newest = 0;
     int status = 0;
     for (struct dirent *found; !status && (found = readdir(listing));) {
         struct segment_header header;
@@ -37,6 +38,9 @@ int log_list_segments(struct log *log) {
         if (!good && file_may_be_good(errno))
             status = log_fail_errno(log, "cannot be read", found->d_name);
         add_segment(log, sequence, good ? &header : NULL);
+        if (!good || !header.origin || sequence < newest) continue;
+        newest = sequence;
+        log->origin = header.origin;
     }
     closedir(listing);
     if (log->segments) qsort(log->segment, log->segments, sizeof *log->segment, by_sequence);
@@ -471,7 +475,7 @@ static int new_segment(struct log *log, uint64_t min_bytes) {
     uint64_t min_size = is_ready ? log->spare_size : log_size_without_spare(log);
     const char *unfinished = is_ready ? SPARE_NAME : UNFINISHED;
     if (size < min_size) size = min_size;
-    if (segment_begin(&header, sequence, log->old_format ? 0 : size, &log->end) != 0)
+    if (segment_begin(&header, log, sequence, log->old_format ? 0 : size, &log->end) != 0)
         return log_fail_errno(log, "no random number for its key", unfinished);
     int file = is_ready ? log->spare_file
                         : file_open(log->directory, UNFINISHED, O_RDWR | O_CREAT | O_TRUNC);

@@ -13,7 +13,7 @@
  *
  *   segment  log.<its sequence number, 16 hexadecimal digits>
  *            header: magic, version; a random key; sequence number; state of the log where the
- *            segment begins (struct log_end); size of the file; checksum
+ *            segment begins (struct log_end); size of the file; origin; checksum
  *   batch    magic (mixed with the key), size, first index, term, commit index, count, kind,
  *            number of sectors that are zero, checksum of the entries, term of the entry before
  *            them, checksum of the header (both CRC32C from the key on); the entries; an end mark
@@ -89,8 +89,10 @@ struct log {
     uint64_t spare_size;
     int mark_file;
     struct log_mark mark;
-    bool no_sync;   /* trust that the machine will not fail */
-    bool read_only; /* another process may be writing: a torn end is skipped, not cut */
+    uint32_t origin; /* random, of this log: in its segments, and in the snapshots beside it; 0: not
+                        known, as older programs made none */
+    bool no_sync;    /* trust that the machine will not fail */
+    bool read_only;  /* another process may be writing: a torn end is skipped, not cut */
     uint64_t bytes_written, syncs;
     char message[LOG_MESSAGE_MAX]; /* what is wrong, where, and what to do about it */
 };

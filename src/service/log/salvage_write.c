@@ -45,7 +45,7 @@ int salvage_write(struct salvage *s, bool old_format, uint64_t segment_bytes, bo
     if (write_pieces(s, -1, 0, old_format, &size) != 0)
         return log_fail_errno(log, "cannot be read any more", "log.*");
     if (size < segment_bytes) size = segment_bytes;
-    if (segment_begin(&header, sequence, old_format ? 0 : size, &end) != 0)
+    if (segment_begin(&header, log, sequence, old_format ? 0 : size, &end) != 0)
         return log_fail_errno(log, "no random number for its key", unfinished);
     int file = file_open(log->directory, unfinished, O_RDWR | O_CREAT | O_TRUNC);
     if (file < 0) return log_fail_errno(log, "cannot be created", unfinished);

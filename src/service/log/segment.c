@@ -64,7 +64,7 @@ static uint32_t header_crc(const struct segment_header *header) {
 static uint32_t key_crc(uint64_t key) { return crc32c(0, &key, sizeof key); }
 static uint32_t magic_of(uint64_t key) { return BATCH_MAGIC ^ (uint32_t)key; }
 
-int segment_begin(struct segment_header *header, uint64_t sequence, uint64_t size,
+int segment_begin(struct segment_header *header, struct log *log, uint64_t sequence, uint64_t size,
                   const struct log_end *end) {
     *header = (struct segment_header){.sequence = sequence,
                                       .next_index = end->next_index,
@@ -76,6 +76,8 @@ int segment_begin(struct segment_header *header, uint64_t sequence, uint64_t siz
     do /* a magic that looks like nothing written would not do */
         if (getrandom(&header->key, sizeof header->key, 0) != sizeof header->key) return -1;
     while (__builtin_popcount(magic_of(header->key)) < MAGIC_BITS_MIN);
+    if (!log->origin) log->origin = (uint32_t)(header->key >> 32) | 1;
+    header->origin = log->origin;
     header->crc = header_crc(header);
     return 0;
 }

@@ -18,7 +18,7 @@ static const char MAGIC[16] = "conclave snap 1";
 struct header {
     char magic[16];
     uint64_t index, term;
-    uint32_t reserved, crc; /* of all before it */
+    uint32_t origin, crc; /* crc: of all before it */
 };
 enum { PIECE = 1 << 17, LEVEL = 1 };
 
@@ -116,7 +116,7 @@ static struct snapshot_writer *begin(struct snapshots *s, const char *name, cons
         free(w);
         return NULL;
     }
-    w->header = (struct header){.index = index, .term = term};
+    w->header = (struct header){.index = index, .term = term, .origin = s->origin};
     memcpy(w->header.magic, MAGIC, sizeof MAGIC);
     w->header.crc = crc32c(0, &w->header, offsetof(struct header, crc));
     put(w, &w->header, sizeof w->header);
@@ -204,6 +204,7 @@ struct snapshot_reader *snapshot_open_as(struct snapshots *s, const char *name, 
         header.crc == crc32c(0, &header, offsetof(struct header, crc))) {
         *index = header.index;
         *term = header.term;
+        s->origin = header.origin;
         r->in = (ZSTD_inBuffer){r->raw, 0, 0};
         return r;
     }

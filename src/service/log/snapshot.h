@@ -1,7 +1,7 @@
 /* Snapshots on disk: a state as one compressed, checksummed file that appears when it is complete.
  *
  *   snapshot.<index of the last entry in it, 16 hexadecimal digits>
- *   header: magic, version; index; term; checksum.  Then one Zstandard frame with its own
+ *   header: magic, version; index; term; origin; checksum.  Then one Zstandard frame with its own
  *   checksum. */
 #ifndef CV_SERVICE_LOG_SNAPSHOT_H
 #define CV_SERVICE_LOG_SNAPSHOT_H
@@ -18,7 +18,9 @@ struct snapshots { /* of a directory */
     const char *path;
     uint64_t index[SNAPSHOTS_MAX]; /* newest first; older ones than these are ignored */
     size_t count;
-    int error; /* with a message: errno; 0: what is wrong is in the file */
+    uint32_t origin; /* of the log (log.h) beside which one is written, or was written that is read;
+                        0: there was none, or it is not known */
+    int error;       /* with a message: errno; 0: what is wrong is in the file */
     char message[SNAPSHOT_MESSAGE_MAX];
 };
 

@@ -222,19 +222,23 @@ static bool is_empty(int directory) {
     return empty;
 }
 
+int data_write_snapshot(struct data *data, int directory, const char *path) {
+    struct snapshots into = {.directory = directory, .path = path};
+    return save(data, &into, snapshot_begin(&into, data->index, data->term));
+}
+
 int data_write(struct data *data, const char *path) {
     int status = -1;
     if (mkdir(path, 0750) != 0 && errno != EEXIST)
         return fail(data, "%s: cannot be created: %s", path, strerror(errno));
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0) return fail(data, "%s: cannot be opened: %s", path, strerror(errno));
-    struct snapshots into = {.directory = directory, .path = path};
     if (flock(directory, LOCK_EX | LOCK_NB) != 0)
         fail(data, "%s: a server is using it; choose another directory, or stop the server", path);
     else if (!is_empty(directory))
         fail(data, "%s: is not empty; data is only written into a new or an empty directory", path);
     else
-        status = save(data, &into, snapshot_begin(&into, data->index, data->term));
+        status = data_write_snapshot(data, directory, path);
     close(directory);
     return status;
 }

@@ -25,6 +25,8 @@ void data_close(struct data *data);
 int data_read(struct data *data, const char *directory, const char *log_directory);
 /* The same with all entries of the log, as if all were committed. */
 int data_read_all(struct data *data, const char *directory, const char *log_directory);
+/* As the newest snapshot of a directory, which is opened as `directory`, beside no log. */
+int data_write_snapshot(struct data *data, int directory, const char *path);
 /* Into a new or an empty directory. */
 int data_write(struct data *data, const char *directory);
 

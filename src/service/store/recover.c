@@ -16,7 +16,8 @@ struct state {
     int directory, log_directory;
     struct data data;
     struct snapshots snapshots;
-    uint64_t good; /* index of the newest good snapshot; 0: there is none */
+    uint64_t good;   /* index of the newest good snapshot; 0: there is none */
+    uint32_t origin; /* its */
     uint64_t damaged[SNAPSHOTS_MAX];
     size_t damaged_count;
 
@@ -29,6 +30,7 @@ struct state {
     uint64_t next_index;   /* one after the last entry that can be saved */
     uint64_t last;         /* the last entry of which anything is left */
     size_t damaged_before; /* segments before `begin` that are damaged */
+    bool log_is_missing;   /* all of it, and there was one beside the snapshot */
 };
 
 __attribute__((format(printf, 2, 3))) static enum recover_outcome fail(struct recover *recover,
@@ -64,6 +66,7 @@ static enum recover_outcome examine_snapshots(struct state *s) {
         if (data_load(&s->data.tree, found, index, &term) == 0) {
             fprintf(out, "snapshot.%016" PRIx64 "  good: up to entry %" PRIu64 ", %u nodes\n",
                     index, index, s->data.tree.nodes);
+            if (!s->good) s->origin = found->origin;
             if (!s->good) s->good = index;
         } else {
             fprintf(out, "snapshot.%016" PRIx64 "  damaged: %s\n", index, found->message);
@@ -121,14 +124,34 @@ static void find_usable(struct state *s) {
     for (size_t i = s->end; i < s->segments; i++)
         if (s->segment[i].last > s->last) s->last = s->segment[i].last;
     if (s->damaged_count && s->damaged[0] > s->last) s->last = s->damaged[0];
+    s->log_is_missing = s->origin && !s->segments;
+}
+
+static struct zk_text config_text(const struct state *s) {
+    node_id id = tree_find(&s->data.tree, zk_text_of("/zookeeper/config"));
+    return node_data(&s->data.tree.node[id]);
+}
+
+/* As the server judges it (ensemble/snapshots.c). */
+static bool belong_together(const struct state *s) {
+    return !s->origin || !s->log.origin || s->origin == s->log.origin || config_text(s).size;
+}
+
+static bool is_all_good(const struct state *s) {
+    return !s->damaged_count && !s->damaged_before && s->end == s->segments && !s->log_is_missing;
 }
 
 static bool entries_are_lost(const struct state *s) {
-    return s->end < s->segments || s->last >= s->next_index;
+    return s->end < s->segments || s->last >= s->next_index || s->log_is_missing;
 }
 
 static void print_verdict(const struct state *s) {
     FILE *out = s->recover->out;
+    bool is_unknown = s->end < s->segments || s->log_is_missing;
+    if (s->log_is_missing)
+        fputs("damaged: there is no log, and there was one beside the snapshots; is its disk "
+              "mounted, and is --log as it was?\n",
+              out);
     if (s->damaged_count) fprintf(out, "damaged: %zu snapshots\n", s->damaged_count);
     if (s->damaged_before)
         fprintf(out, "damaged: %zu segments that are older than the newest good snapshot\n",
@@ -139,7 +162,7 @@ static void print_verdict(const struct state *s) {
         fprintf(out, "lost: entries %" PRIu64 " to %" PRIu64 ", at least\n", s->next_index,
                 s->last);
     else
-        fputs(s->end < s->segments ? "lost: nothing that is known of\n" : "lost: nothing\n", out);
+        fputs(is_unknown ? "lost: nothing that is known of\n" : "lost: nothing\n", out);
     fputs(
         "to do: a standalone server starts again after 'conclave recover --cut'; a member of an "
         "ensemble\nis mended by the others when it starts, and needs that only if nobody has what "
@@ -169,8 +192,7 @@ static enum recover_outcome withhold_vote(struct state *s, bool withheld) {
 }
 
 static bool has_other_members(const struct state *s) {
-    node_id id = tree_find(&s->data.tree, zk_text_of("/zookeeper/config"));
-    struct zk_text text = node_data(&s->data.tree.node[id]);
+    struct zk_text text = config_text(s);
     static const char line[] = "server.";
     size_t lines = 0;
     for (int32_t i = 0; i + (int32_t)sizeof line <= text.size; i++)
@@ -213,6 +235,10 @@ static enum recover_outcome repair(struct state *s) {
     } else if (entries_are_lost(s)) {
         fputs("vote: withheld until this server has caught up with the leader\n", s->recover->out);
     }
+    bool log_is_left = s->end || s->end_is_usable;
+    if (s->origin && !log_is_left &&
+        data_write_snapshot(&s->data, s->directory, s->recover->directory) != 0)
+        return fail(s->recover, "%s", s->data.message);
     uint64_t left = s->next_index - 1;
     fprintf(s->recover->out, "what is left: entries up to %" PRIu64, left);
     if (s->data.index < left)
@@ -233,7 +259,12 @@ static enum recover_outcome examine(struct state *s) {
         return fail(recover, "%s: there is no data in it; is it the data directory of a server?",
                     recover->directory);
     find_usable(s);
-    if (!s->damaged_count && !s->damaged_before && s->end == s->segments) {
+    if (!belong_together(s))
+        return fail(recover,
+                    "%s, %s: the snapshots and the log are of different servers; put back those "
+                    "that belong together, or correct --data and --log",
+                    recover->directory, recover->log_directory);
+    if (is_all_good(s)) {
         fputs("all is good\n", recover->out);
         return RECOVER_GOOD;
     }
